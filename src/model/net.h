@@ -1,0 +1,83 @@
+/* net - building a network layer by layer, as Keras would: names, order, shapes and parameters are Keras'.
+ *
+ *   a model function (nets_*.c) ──> tp__net_… calls ──> graph nodes + a list of layers + a list of parameters
+ *
+ * The list of layers is what `tepal summary` prints, what "the last 20 layers" counts and what freezing acts on. A net is
+ * built anew for each purpose (training, inference) from the same specification; the weights live outside, under the
+ * parameters' names, so all of them share one state.
+ *
+ * Neighbours: graph (nodes), weights (files into a set of tensors), train (adds loss and update).
+ */
+#ifndef TP_NET_H
+#define TP_NET_H
+
+#include "base/rng.h"
+#include "graph/graph.h"
+
+/* What a network is. Everything a program needs to build the same one again; saved in recipe.ini and checkpoints. */
+typedef struct tp__model_spec {
+  const char *name;   /* "efficientnet-b0", "efficientnet-lite0"; borrows */
+  int height, width;  /* of the input pictures, >= 32 */
+  int classes;        /* of the head; 0: no top (the features of the last activation) */
+  float dropout;      /* before the head */
+  float width_coefficient, depth_coefficient; /* 0: the model's own */
+  bool official_preprocessing; /* Keras' EfficientNet: weights=\"imagenet\" graph, (x/255 - mean) / std (DESIGN 3) */
+} tp__model_spec;
+
+typedef struct tp__parameter {
+  const char *name;    /* "stem_conv/kernel" */
+  tp__shape shape;
+  tp__dtype dtype;     /* f32; I64 for normalization/count */
+  int layer;           /* index into layers */
+  bool statistic;      /* moving mean and variance, normalization: never trained */
+  enum { TP__INIT_ZEROS, TP__INIT_ONES, TP__INIT_FAN_OUT, TP__INIT_GLOROT, TP__INIT_DENSE, TP__INIT_NORMALIZATION_MEAN, TP__INIT_NORMALIZATION_VARIANCE } init;
+} tp__parameter;
+
+typedef struct tp__layer {
+  const char *name;       /* "block1a_dwconv" */
+  const char *class_name; /* "DepthwiseConv2D" */
+  tp__value value;        /* its output in the graph */
+  int inbound[2];         /* the layers it reads, -1: none */
+  int first_parameter, n_parameters;
+  bool trainable;         /* set by the tp__net_freeze… functions; all are trainable at first */
+  bool head;              /* avg_pool, top_dropout, predictions: not part of the backbone */
+} tp__layer;
+
+typedef struct tp__net {
+  tp__graph *graph;
+  tp__layer *layer;
+  int n_layers;
+  tp__parameter *parameter;
+  int n_parameters;
+  tp__value pixels;   /* INPUT "pixels" f32 [N,H,W,3], 0...255 */
+  tp__value keys;     /* INPUT "keys" u32 [N,2], only when training with dropout, else TP__NONE */
+  tp__value features; /* [N,C] after the pooling; without top: the last activation */
+  tp__value logits;   /* [N,classes]; TP__NONE without top */
+  tp__value probabilities; /* softmax of the logits */
+  bool training;
+  tp__arena arena;
+} tp__net;
+
+/* Known names, for messages and --help. */
+const char *const *tp__model_names(size_t *count);
+
+/* Builds the network. training: dropout is active; batch norm always runs in inference mode here. Errors: TP_ERR_USAGE, unknown name
+ * (with the nearest one), impossible size. Returns: tp__net_free. */
+tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net, tp_error *err) TP_CHECKED;
+void tp__net_free(tp__net *net);
+
+/* Freezes the backbone except its last n layers, counted as Keras lists them (base.layers[-n:]); the head stays trainable. n = 0: all frozen; n <
+ * 0: nothing frozen. Error: n larger than the number of layers (TP_ERR_USAGE). */
+tp_status tp__net_freeze(tp__net *net, int last_n, tp_error *err) TP_CHECKED;
+
+/* Fresh weights for all parameters, as Keras' initializers (variance scaling, fan out, truncated normal; head: dense uniform 1/sqrt(classes)…),
+ * a function of the seed and the parameter's name. Adds to an empty set, in the order of the parameters. */
+tp_status tp__net_init(const tp__net *net, uint64_t seed, tp__tensors *weights, tp_error *err) TP_CHECKED;
+
+/* Counts of numbers (statistics and count are non-trainable), as Keras' summary prints. */
+void tp__net_count(const tp__net *net, int64_t *total, int64_t *trainable);
+
+/* Keras' layer table: Layer (type), Output Shape, Param #, Connected to; then totals. Adds to text. */
+tp_status tp__net_summary(const tp__net *net, const tp__model_spec *spec, tp__buffer *text, tp_error *err) TP_CHECKED;
+
+#endif
