@@ -31,7 +31,7 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6 };
   X(PARAM, "param")               /* shared, lives in the state */                                 \
   X(CONSTANT, "constant")         /* shared scalar f32: attr.f[0] */                               \
   /* pixels */                                                                                     \
-  X(AFFINE, "affine")             /* x * f[0] + f[1]: Keras' Rescaling */                          \
+  X(AFFINE, "affine")             /* x * f[0] + f[1]: Keras' Rescaling. attr.flag: x * f[c], c = 0, 1, 2 along the last dim of 3 */ \
   X(NORMALIZE, "normalize")       /* (x - mean) / max(sqrt(variance), 1e-7); mean, variance [C] */ \
   X(PAD, "pad")                   /* zeros around H and W: attr.pad = top, bottom, left, right */  \
   /* layers */                                                                                     \
@@ -97,7 +97,7 @@ typedef struct tp__attr {
   float f[3];
   uint32_t draw;   /* DROPOUT: its number in the network */
   bool depthwise;  /* FOLD_KERNEL */
-  bool flag;       /* SGD_PARAM: Nesterov */
+  bool flag;       /* SGD_PARAM: Nesterov; AFFINE: one factor per channel */
   tp__shape shape; /* RESHAPE, BROADCAST_SPATIAL, *_GRAD */
 } tp__attr;
 
