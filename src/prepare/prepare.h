@@ -1,0 +1,33 @@
+/* prepare - what is done to data sets before training: inspect, pack, draw.
+ *
+ *   inspect   reads everything once and reports counts, sizes, faults, duplicates
+ *   pack      photos (folders, CSV) to TFRecord shards with a seeded, stratified split
+ *   draw      procedural flowers by seed, for the demo and for tests: no photo is needed to try tepal
+ *
+ * Neighbours: data (catalog, shard writer), image (decode, resize, encode). The public structs of tepal.h are used as they are.
+ */
+#ifndef TP_PREPARE_H
+#define TP_PREPARE_H
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "tepal.h"
+
+/* What a job needs of the context. */
+typedef struct tp__job {
+  tp__pool *pool;
+  const tp__log *log;
+  void (*progress)(void *user, const tp_progress *progress); /* may be NULL */
+  void *user;
+  bool (*stopped)(void *user_stop); /* may be NULL */
+  void *user_stop;
+} tp__job;
+
+tp_status tp__inspect(const tp__job *job, const tp_inspect_options *options, tp_inspection *inspection, tp_error *err) TP_CHECKED;
+tp_status tp__pack(const tp__job *job, const tp_pack_options *options, tp_error *err) TP_CHECKED;
+tp_status tp__draw(const tp__job *job, const tp_draw_options *options, tp_error *err) TP_CHECKED;
+
+/* One flower: rgb [size,size,3]. A function of its arguments. */
+void tp__draw_flower(int species, uint64_t seed, uint64_t number, int size, uint8_t *rgb);
+
+#endif
