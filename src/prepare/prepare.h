@@ -9,19 +9,8 @@
 #ifndef TP_PREPARE_H
 #define TP_PREPARE_H
 
-#include "base/log.h"
-#include "base/pool.h"
+#include "base/job.h"
 #include "tepal.h"
-
-/* What a job needs of the context. */
-typedef struct tp__job {
-  tp__pool *pool;
-  const tp__log *log;
-  void (*progress)(void *user, const tp_progress *progress); /* may be NULL */
-  void *user;
-  bool (*stopped)(void *user_stop); /* may be NULL */
-  void *user_stop;
-} tp__job;
 
 tp_status tp__inspect(const tp__job *job, const tp_inspect_options *options, tp_inspection *inspection, tp_error *err) TP_CHECKED;
 tp_status tp__pack(const tp__job *job, const tp_pack_options *options, tp_error *err) TP_CHECKED;
