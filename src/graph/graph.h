@@ -22,7 +22,7 @@
 #include "tensor.h"
 
 typedef int32_t tp__value; /* a node of the graph = its value; TP__NONE: absent operand */
-enum { TP__NONE = -1, TP__OPERANDS_MAX = 6 };
+enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
 
 /* Shapes: x, y [N,H,W,C]; optional operands may be TP__NONE. "joint": sums over the examples. */
 #define TP__OP_MAP(X)                                                                              \
@@ -124,9 +124,11 @@ typedef struct tp__graph {
   tp__node *node;
   int32_t count, capacity;
   tp__output *output;
-  size_t n_outputs;
+  size_t n_outputs, outputs_capacity;
   tp__assignment *assignment;
-  size_t n_assignments;
+  size_t n_assignments, assignments_capacity;
+  tp__value *param; /* the PARAM nodes, in the order in which they were added */
+  size_t n_params, params_capacity;
   tp__arena arena; /* names */
 } tp__graph;
 
@@ -144,7 +146,11 @@ tp_status tp__graph_param(tp__graph *g, const char *name, const tp__shape *shape
 tp_status tp__graph_add(tp__graph *g, tp__op op, const tp__value *in, int n_in, const tp__attr *attr,
                         tp__value *value, tp_error *err) TP_CHECKED;
 tp_status tp__graph_output(tp__graph *g, const char *name, tp__value value, tp_error *err) TP_CHECKED;
+/* Each parameter once; shape and type must be the parameter's. */
 tp_status tp__graph_assign(tp__graph *g, tp__value param, tp__value value, tp_error *err) TP_CHECKED;
+bool tp__graph_is_assigned(const tp__graph *g, tp__value param);
+/* The layer a node belongs to, for printing and profiling (copies; NULL changes nothing; inputs and parameters keep theirs). */
+tp_status tp__graph_hint(tp__graph *g, tp__value value, const char *name, tp_error *err) TP_CHECKED;
 
 static inline bool tp__per_example(const tp__node *n)
 {
