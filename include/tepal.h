@@ -15,6 +15,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define TP_VERSION "0.1.0"
 
@@ -379,6 +382,9 @@ bool tp_pretrained_at(tp_context *context, size_t index, tp_pretrained *pretrain
 /* Makes sure the file is in the cache folder and its checksum is right; fetches it if not. *path: tp_free. */
 tp_status tp_pretrained_get(tp_context *context, const char *name, char **path, tp_error *error) TP_CHECKED;
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,232 @@
+/* learner - see learner.h */
+#include "learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tp__learner {
+  tp__backend *backend;
+  tp__state *state;
+  tp__program *training, *scoring;
+  tp__tensors slots;      /* names and shapes of the optimizer's slots; values live in the state */
+  const char **trainable; /* names, in the arena */
+  size_t n_trainable;
+  int batch;
+  bool dropout;           /* the training program wants keys */
+  float *example_weights; /* [batch] */
+  int32_t *no_labels;     /* [batch] zeros, for scoring pictures without labels */
+  tp__arena arena;
+};
+
+/* What a program computes besides the network itself. */
+struct wiring {
+  tp__value labels, weights, rate, step, losses, sum;
+};
+
+static tp_status add_loss(tp__net *net, float smoothing, struct wiring *w, tp_error *err)
+{
+  tp__graph *g = net->graph;
+  tp__shape per_example = tp__shape_make(1, (int64_t[]){TP__N});
+  TP__TRY(tp__graph_input(g, "labels", TP__I32, &per_example, &w->labels, err));
+  return tp__graph_add(g, TP__OP_CROSS_ENTROPY, (tp__value[]){net->logits, w->labels}, 2,
+                       &(tp__attr){.f = {smoothing}}, &w->losses, err);
+}
+
+/* The parameters that train: of unfrozen layers, without statistics. */
+static tp_status list_trainable(tp__learner *l, const tp__net *net, tp__value *param, tp_error *err)
+{
+  l->trainable = tp__calloc((size_t)net->n_parameters, sizeof *l->trainable, err);
+  if (l->trainable == NULL) return TP_ERR_INTERNAL;
+  for (int i = 0; i < net->n_parameters; i++) {
+    const tp__parameter *p = &net->parameter[i];
+    if (p->statistic || !net->layer[p->layer].trainable) continue;
+    char *name = tp__arena_strdup(&l->arena, p->name);
+    if (name == NULL) return tp__no_memory(err, strlen(p->name));
+    TP__TRY(tp__graph_param(net->graph, p->name, &p->shape, &param[l->n_trainable], err));
+    l->trainable[l->n_trainable++] = name;
+  }
+  return TP_OK;
+}
+
+static tp_status add_update(tp__learner *l, tp__net *net, const tp__optimizer *optimizer,
+                            struct wiring *w, tp__value *param, tp__value *gradient, tp_error *err)
+{
+  tp__graph *g = net->graph;
+  tp__shape scalar = {0}, per_example = tp__shape_make(1, (int64_t[]){TP__N});
+  TP__TRY(tp__graph_input(g, "weights", TP__F32, &per_example, &w->weights, err));
+  TP__TRY(tp__graph_input(g, "rate", TP__F32, &scalar, &w->rate, err));
+  TP__TRY(tp__graph_input(g, "step", TP__F32, &scalar, &w->step, err));
+  TP__TRY(tp__graph_add(g, TP__OP_WEIGHTED_SUM, (tp__value[]){w->losses, w->weights}, 2, NULL,
+                        &w->sum, err));
+  TP__TRY(list_trainable(l, net, param, err));
+  TP__TRY(tp__graph_gradient(g, w->sum, param, l->n_trainable, gradient, err));
+  for (size_t i = 0; i < l->n_trainable; i++) {
+    if (gradient[i] == TP__NONE) continue;
+    TP__TRY(
+        tp__optimizer_add(optimizer, g, param[i], gradient[i], w->rate, w->step, &l->slots, err));
+  }
+  return TP_OK;
+}
+
+static tp_status build_training(tp__learner *l, const tp__learner_options *o, tp__net **out,
+                                tp_error *err)
+{
+  tp__net *net = NULL;
+  tp__value *values = NULL;
+  struct wiring w;
+  tp_status status = tp__net_build(&o->spec, true, &net, err);
+  if (status == TP_OK) status = tp__net_freeze(net, o->last_n, err);
+  if (status == TP_OK) status = add_loss(net, o->label_smoothing, &w, err);
+  if (status == TP_OK) {
+    values = tp__calloc((size_t)net->n_parameters * 2, sizeof *values, err);
+    status = values == NULL ? TP_ERR_INTERNAL : TP_OK;
+  }
+  if (status == TP_OK)
+    status = add_update(l, net, &o->optimizer, &w, values, values + net->n_parameters, err);
+  if (status == TP_OK) status = tp__graph_output(net->graph, "losses", w.losses, err);
+  if (status == TP_OK) status = tp__graph_output(net->graph, "scores", net->logits, err);
+  free(values);
+  if (status == TP_OK) {
+    l->dropout = net->keys != TP__NONE;
+    *out = net;
+  } else {
+    tp__net_free(net);
+  }
+  return status;
+}
+
+static tp_status build_scoring(const tp__learner_options *o, tp__net **out, tp_error *err)
+{
+  tp__net *net = NULL;
+  struct wiring w;
+  tp_status status = tp__net_build(&o->spec, false, &net, err);
+  if (status == TP_OK) status = add_loss(net, o->label_smoothing, &w, err);
+  if (status == TP_OK) status = tp__graph_output(net->graph, "losses", w.losses, err);
+  if (status == TP_OK) status = tp__graph_output(net->graph, "scores", net->probabilities, err);
+  if (status == TP_OK)
+    *out = net;
+  else
+    tp__net_free(net);
+  return status;
+}
+
+/* The state's first content: the weights (floats only: the device has no use for counts) and the
+ * slots. */
+static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp__tensors *slots,
+                            tp_error *err)
+{
+  tp__tensors all = {0};
+  tp_status status = TP_OK;
+  for (size_t i = 0; status == TP_OK && i < weights->count + l->slots.count; i++) {
+    bool is_slot = i >= weights->count;
+    const tp__tensor *t = is_slot ? &l->slots.item[i - weights->count] : &weights->item[i];
+    if (t->dtype != TP__F32) continue;
+    tp__tensor *copy = NULL;
+    status = tp__tensors_add(&all, t->name, TP__F32, &t->shape, &copy, err);
+    const tp__tensor *from = t;
+    if (is_slot && slots != NULL && slots->count > 0) {
+      from = tp__tensors_find(slots, t->name);
+      if (status == TP_OK &&
+          (from == NULL || from->dtype != TP__F32 || !tp__shape_equal(&from->shape, &t->shape)))
+        status = tp__fail(err, TP_ERR_DATA, "optimizer state: %s is missing or has another shape",
+                          t->name);
+    }
+    if (status == TP_OK) memcpy(copy->data, from->data, tp__tensor_bytes(t));
+  }
+  if (status == TP_OK) status = l->backend->state_new(l->backend, &all, &l->state, err);
+  tp__tensors_free(&all);
+  return status;
+}
+
+tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
+                          const tp__tensors *weights, const tp__tensors *slots,
+                          tp__learner **learner, tp_error *err)
+{
+  tp__net *training = NULL, *scoring = NULL;
+  tp_status status = TP_ERR_INTERNAL;
+  tp__learner *l = tp__calloc(1, sizeof *l, err);
+  if (l == NULL) return status;
+  l->backend = backend;
+  l->batch = o->batch;
+  l->example_weights = tp__calloc((size_t)o->batch, sizeof *l->example_weights, err);
+  l->no_labels = tp__calloc((size_t)o->batch, sizeof *l->no_labels, err);
+  if (l->example_weights == NULL || l->no_labels == NULL) goto out;
+  tp__compile_options compile = {.batch = o->batch, .reference = o->reference};
+  status = build_scoring(o, &scoring, err);
+  if (status == TP_OK && !o->score_only) status = build_training(l, o, &training, err);
+  if (status == TP_OK) status = make_state(l, weights, slots, err);
+  if (status == TP_OK)
+    status = backend->compile(backend, scoring->graph, l->state, &compile, &l->scoring, err);
+  if (status == TP_OK && training != NULL)
+    status = backend->compile(backend, training->graph, l->state, &compile, &l->training, err);
+out:
+  tp__net_free(training);
+  tp__net_free(scoring);
+  if (status == TP_OK)
+    *learner = l;
+  else
+    tp__learner_free(l);
+  return status;
+}
+
+void tp__learner_free(tp__learner *l)
+{
+  if (l == NULL) return;
+  if (l->training != NULL) l->backend->program_free(l->training);
+  if (l->scoring != NULL) l->backend->program_free(l->scoring);
+  if (l->state != NULL) l->backend->state_free(l->state);
+  tp__tensors_free(&l->slots);
+  free(l->trainable);
+  free(l->example_weights);
+  free(l->no_labels);
+  tp__arena_free(&l->arena);
+  free(l);
+}
+
+tp_status tp__learner_step(tp__learner *l, const tp__batch *b, const float *weights, float rate,
+                           int64_t iteration, float *losses, float *scores, tp_error *err)
+{
+  float step = (float)(iteration + 1), share = 1.0f / (float)b->n;
+  for (int64_t i = 0; i < b->n; i++)
+    l->example_weights[i] = weights != NULL ? weights[i] * share : share;
+  tp__feed feed[] = {{"pixels", b->pixels}, {"labels", b->labels}, {"weights", l->example_weights},
+                     {"rate", &rate},       {"step", &step},       {"keys", b->keys}};
+  tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
+  return l->backend->run(l->training, feed, l->dropout ? 6 : 5, fetch, 2, b->n, err);
+}
+
+tp_status tp__learner_score(tp__learner *l, const tp__batch *b, float *losses, float *scores,
+                            tp_error *err)
+{
+  tp__feed feed[] = {{"pixels", b->pixels}, {"labels", losses != NULL ? b->labels : l->no_labels}};
+  tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
+  return l->backend->run(l->scoring, feed, 2, fetch, 2, b->n, err);
+}
+
+const char *const *tp__learner_trainable(const tp__learner *l, size_t *count)
+{
+  *count = l->n_trainable;
+  return l->trainable;
+}
+
+tp_status tp__learner_read(tp__learner *l, tp__tensors *into, tp_error *err)
+{
+  return l->backend->state_read(l->state, into, err);
+}
+
+tp_status tp__learner_write(tp__learner *l, const tp__tensors *from, tp_error *err)
+{
+  return l->backend->state_write(l->state, from, err);
+}
+
+tp_status tp__learner_slots(tp__learner *l, tp__tensors *slots, tp_error *err)
+{
+  TP__TRY(tp__tensors_copy(&l->slots, slots, err));
+  return l->backend->state_read(l->state, slots, err);
+}
+
+void tp__learner_info(const tp__learner *l, tp__program_info *training, tp__program_info *scoring)
+{
+  if (training != NULL && l->training != NULL) l->backend->program_info(l->training, training);
+  if (scoring != NULL) l->backend->program_info(l->scoring, scoring);
+}

@@ -1,0 +1,64 @@
+/* learner - a network on a device, with what one phase of training needs: a training program
+ * (forward, loss, gradient, update) and a scoring program (inference, loss), both on one state.
+ *
+ *   weights (host) ──> state on the device <── training program, scoring program
+ *
+ * A phase is one choice of frozen layers with one fresh (or restored) optimizer. Frozen layers cost
+ * no backward pass. Neighbours: model builds the network, backend runs it, fit feeds it batches.
+ */
+#ifndef TP_LEARNER_H
+#define TP_LEARNER_H
+
+#include "backend/backend.h"
+#include "model/net.h"
+#include "optimizer.h"
+#include "pipeline/pipeline.h"
+
+typedef struct tp__learner_options {
+  tp__model_spec spec;
+  int last_n; /* trainable layers at the end of the backbone (tp__net_freeze); the head always
+                 trains */
+  tp__optimizer optimizer;
+  float label_smoothing; /* of the loss, in training and in scoring, as a Keras loss */
+  int batch;             /* the most examples of one step or score */
+  bool score_only;       /* no training program and no slots */
+  bool reference;        /* plain loops: for tests */
+} tp__learner_options;
+
+typedef struct tp__learner tp__learner;
+
+/* weights: all parameters of the network by name (copied). slots: the optimizer's, or NULL or
+ * empty: zeros. Errors also when a slot is missing or has another shape. Returns: tp__learner_free.
+ */
+tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *options,
+                          const tp__tensors *weights, const tp__tensors *slots,
+                          tp__learner **learner, tp_error *err) TP_CHECKED;
+void tp__learner_free(tp__learner *learner);
+
+/* One update from a batch. weights [n]: factors of the examples' losses (class weights), NULL: 1.
+ * The gradient is that of sum(weight x loss) / n. iteration: 0 for the optimizer's first update.
+ * losses [n] (unweighted) and scores [n,classes] (logits) are those before the update. */
+tp_status tp__learner_step(tp__learner *learner, const tp__batch *batch, const float *weights,
+                           float rate, int64_t iteration, float *losses, float *scores,
+                           tp_error *err) TP_CHECKED;
+
+/* Inference: losses [n] (NULL, or labels must be there) and scores [n,classes]: probabilities. */
+tp_status tp__learner_score(tp__learner *learner, const tp__batch *batch, float *losses,
+                            float *scores, tp_error *err) TP_CHECKED;
+
+/* The trained parameters' names, in the network's order. */
+const char *const *tp__learner_trainable(const tp__learner *learner, size_t *count);
+
+/* Reads back, or overwrites, tensors by name: weights and slots alike. */
+tp_status tp__learner_read(tp__learner *learner, tp__tensors *into, tp_error *err) TP_CHECKED;
+tp_status tp__learner_write(tp__learner *learner, const tp__tensors *from,
+                            tp_error *err) TP_CHECKED;
+
+/* Copies of the optimizer's slots, added to an empty set. */
+tp_status tp__learner_slots(tp__learner *learner, tp__tensors *slots, tp_error *err) TP_CHECKED;
+
+/* Either may be NULL. */
+void tp__learner_info(const tp__learner *learner, tp__program_info *training,
+                      tp__program_info *scoring);
+
+#endif
