@@ -1,12 +1,21 @@
-/* net - building a network layer by layer, as Keras would: names, order, shapes and parameters are Keras'.
+/* net - building a network layer by layer, as Keras would: names, order, shapes and parameters are
+ * Keras'.
  *
- *   a model function (nets_*.c) ──> tp__net_… calls ──> graph nodes + a list of layers + a list of parameters
+ *   a model function (nets_*.c) ──> tp__layer_… calls ──> graph nodes + a list of layers + a list
+ * of parameters
  *
- * The list of layers is what `tepal summary` prints, what "the last 20 layers" counts and what freezing acts on. A net is
- * built anew for each purpose (training, inference) from the same specification; the weights live outside, under the
- * parameters' names, so all of them share one state.
+ * The list of layers is what `tepal summary` prints, what "the last 20 layers" counts and what
+ * freezing acts on. A net is built anew for each purpose (training, inference) from the same
+ * specification; the weights live outside, under the parameters' names, so all of them share one
+ * state.
  *
- * Neighbours: graph (nodes), weights (files into a set of tensors), train (adds loss and update).
+ * One layer may be several nodes (a convolution with bias and activation) or none (dropout outside
+ * training gives the value it reads). Nodes are the plain ones: fusing them is the rewriting
+ * passes' work, after the gradient was added.
+ *
+ * Files: net.c (build, freeze, count), net_layer.c (one function per kind of layer), net_init.c
+ * (fresh weights), net_summary.c (the table), nets_*.c (the networks, see nets.h). Neighbours:
+ * graph (nodes), weights (files into a set of tensors), train (adds loss and update).
  */
 #ifndef TP_NET_H
 #define TP_NET_H
@@ -14,23 +23,36 @@
 #include "base/rng.h"
 #include "graph/graph.h"
 
-/* What a network is. Everything a program needs to build the same one again; saved in recipe.ini and checkpoints. */
+/* What a network is. Everything a program needs to build the same one again; saved in recipe.ini
+ * and checkpoints. */
 typedef struct tp__model_spec {
-  const char *name;   /* "efficientnet-b0", "efficientnet-lite0"; borrows */
-  int height, width;  /* of the input pictures, >= 32 */
-  int classes;        /* of the head; 0: no top (the features of the last activation) */
-  float dropout;      /* before the head */
+  const char *name;  /* "efficientnet-b0", "efficientnet-lite0"; borrows */
+  int height, width; /* of the input pictures, 32 to 4096 */
+  int classes;       /* of the head; 0: no top (the features of the last activation) */
+  float dropout;     /* before the head, >= 0 and < 1. 0: no such layer, as in Keras */
   float width_coefficient, depth_coefficient; /* 0: the model's own */
-  bool official_preprocessing; /* Keras' EfficientNet: weights=\"imagenet\" graph, (x/255 - mean) / std (DESIGN 3) */
+  bool official_preprocessing; /* Keras' EfficientNet: weights="imagenet" graph, (x/255 - mean) /
+                                  std (DESIGN 3) */
 } tp__model_spec;
 
+enum tp__init {
+  TP__INIT_ZEROS,
+  TP__INIT_ONES,
+  TP__INIT_FAN_OUT, /* VarianceScaling(2, fan_out, truncated normal): convolution kernels */
+  TP__INIT_GLOROT,  /* uniform: the head's kernel */
+  TP__INIT_NORMALIZATION_MEAN,      /* ImageNet's mean colour, of 0...1 */
+  TP__INIT_NORMALIZATION_VARIANCE,  /* its squared deviation */
+  TP__INIT_NORMALIZATION_DEVIATION, /* its deviation, where a variance belongs: the
+                                       official_preprocessing graph */
+};
+
 typedef struct tp__parameter {
-  const char *name;    /* "stem_conv/kernel" */
+  const char *name; /* "stem_conv/kernel" */
   tp__shape shape;
-  tp__dtype dtype;     /* f32; I64 for normalization/count */
-  int layer;           /* index into layers */
-  bool statistic;      /* moving mean and variance, normalization: never trained */
-  enum { TP__INIT_ZEROS, TP__INIT_ONES, TP__INIT_FAN_OUT, TP__INIT_GLOROT, TP__INIT_DENSE, TP__INIT_NORMALIZATION_MEAN, TP__INIT_NORMALIZATION_VARIANCE } init;
+  tp__dtype dtype; /* f32; I64 for normalization/count */
+  int layer;       /* index into layers */
+  bool statistic;  /* moving mean and variance, normalization: never trained */
+  enum tp__init init;
 } tp__parameter;
 
 typedef struct tp__layer {
@@ -39,21 +61,21 @@ typedef struct tp__layer {
   tp__value value;        /* its output in the graph */
   int inbound[2];         /* the layers it reads, -1: none */
   int first_parameter, n_parameters;
-  bool trainable;         /* set by the tp__net_freeze… functions; all are trainable at first */
-  bool head;              /* avg_pool, top_dropout, predictions: not part of the backbone */
+  bool trainable; /* set by tp__net_freeze; all are trainable at first */
+  bool head;      /* avg_pool, top_dropout, predictions: not part of the backbone */
 } tp__layer;
 
 typedef struct tp__net {
   tp__graph *graph;
   tp__layer *layer;
-  int n_layers;
+  int n_layers, layer_capacity;
   tp__parameter *parameter;
-  int n_parameters;
+  int n_parameters, parameter_capacity;
   tp__value pixels;   /* INPUT "pixels" f32 [N,H,W,3], 0...255 */
   tp__value keys;     /* INPUT "keys" u32 [N,2], only when training with dropout, else TP__NONE */
-  tp__value features; /* [N,C] after the pooling; without top: the last activation */
+  tp__value features; /* [N,C] after the pooling; without top: the last activation [N,H,W,C] */
   tp__value logits;   /* [N,classes]; TP__NONE without top */
-  tp__value probabilities; /* softmax of the logits */
+  tp__value probabilities; /* softmax of the logits; TP__NONE without top */
   bool training;
   tp__arena arena;
 } tp__net;
@@ -61,23 +83,39 @@ typedef struct tp__net {
 /* Known names, for messages and --help. */
 const char *const *tp__model_names(size_t *count);
 
-/* Builds the network. training: dropout is active; batch norm always runs in inference mode here. Errors: TP_ERR_USAGE, unknown name
- * (with the nearest one), impossible size. Returns: tp__net_free. */
-tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net, tp_error *err) TP_CHECKED;
+/* Builds the network. training: dropout is active; batch norm always runs in inference mode here.
+ * Stochastic depth (Keras' block…_drop layers) acts only together with batch statistics, so those
+ * layers are listed and pass their input on. Errors: TP_ERR_USAGE, unknown name (with the nearest
+ * one), impossible size. Returns: tp__net_free. */
+tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net,
+                        tp_error *err) TP_CHECKED;
 void tp__net_free(tp__net *net);
 
-/* Freezes the backbone except its last n layers, counted as Keras lists them (base.layers[-n:]); the head stays trainable. n = 0: all frozen; n <
- * 0: nothing frozen. Error: n larger than the number of layers (TP_ERR_USAGE). */
+/* The index of a layer, -1 when there is none of that name. */
+int tp__net_find(const tp__net *net, const char *name);
+
+/* Freezes the backbone except its last n layers, counted as Keras lists them (base.layers[-n:]);
+ * the head stays trainable. n = 0: all frozen; n < 0: nothing frozen. Error: n larger than the
+ * number of the backbone's layers (TP_ERR_USAGE). */
 tp_status tp__net_freeze(tp__net *net, int last_n, tp_error *err) TP_CHECKED;
 
-/* Fresh weights for all parameters, as Keras' initializers (variance scaling, fan out, truncated normal; head: dense uniform 1/sqrt(classes)…),
- * a function of the seed and the parameter's name. Adds to an empty set, in the order of the parameters. */
-tp_status tp__net_init(const tp__net *net, uint64_t seed, tp__tensors *weights, tp_error *err) TP_CHECKED;
+/* Is it changed by training as the net is frozen now? */
+bool tp__net_trains(const tp__net *net, int parameter);
+
+/* Fresh weights for all parameters: convolutions as Keras' initializers, the head glorot uniform
+ * with zero bias (a plain Dense layer on a pretrained network, as the notebook has; Keras' own
+ * include_top head differs), the normalization that of ImageNet, so that every EfficientNet sees
+ * (pixel/255 - mean) / std. A function of the seed and the parameter's name. Adds to an empty set,
+ * in the order of the parameters. */
+tp_status tp__net_init(const tp__net *net, uint64_t seed, tp__tensors *weights,
+                       tp_error *err) TP_CHECKED;
 
 /* Counts of numbers (statistics and count are non-trainable), as Keras' summary prints. */
 void tp__net_count(const tp__net *net, int64_t *total, int64_t *trainable);
 
-/* Keras' layer table: Layer (type), Output Shape, Param #, Connected to; then totals. Adds to text. */
-tp_status tp__net_summary(const tp__net *net, const tp__model_spec *spec, tp__buffer *text, tp_error *err) TP_CHECKED;
+/* Keras' layer table at 100 columns: Layer (type), Output Shape, Param #, Connected to; then
+ * totals. Adds to text. */
+tp_status tp__net_summary(const tp__net *net, const tp__model_spec *spec, tp__buffer *text,
+                          tp_error *err) TP_CHECKED;
 
 #endif

