@@ -1,0 +1,132 @@
+/* recipe - from bytes to one example of a batch: decode, resize, flip, rotate */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "parts.h"
+
+/* What the recipe, the key and `augment` come to for one example. */
+typedef struct view {
+  bool flip;
+  float turn; /* fraction of a full turn; 0: no rotation */
+} view;
+
+static view choose(const tp__image_recipe *recipe, bool augment, tp__key key)
+{
+  view v = {recipe->always_flip, recipe->always_rotate};
+  if (augment && recipe->flip && tp__uniform(key, TP__DRAW_FLIP, 0) < 0.5f) v.flip = !v.flip;
+  if (augment && recipe->rotate != 0)
+    v.turn += (2 * tp__uniform(key, TP__DRAW_ROTATE, 0) - 1) * recipe->rotate;
+  return v;
+}
+
+bool tp__image_recipe_is_float(const tp__image_recipe *recipe)
+{
+  return recipe->rotate != 0 || recipe->always_rotate != 0;
+}
+
+/* ---- mirror ---- */
+
+static void mirror_rows(const uint8_t *in, int h, int w, uint8_t *out)
+{
+  const tp__image_kernels *k = tp__image_kernels_best();
+  const size_t row = (size_t)w * 3;
+  for (int y = 0; y < h; y++) k->mirror(in + (size_t)y * row, w, out + (size_t)y * row);
+}
+
+void tp__image_flip8(uint8_t *rgb, int h, int w)
+{
+  for (int y = 0; y < h; y++, rgb += (size_t)w * 3) {
+    uint8_t *left = rgb, *right = rgb + ((size_t)w - 1) * 3, pixel[3];
+    for (; left < right; left += 3, right -= 3) {
+      memcpy(pixel, left, 3);
+      memcpy(left, right, 3);
+      memcpy(right, pixel, 3);
+    }
+  }
+}
+
+void tp__image_flip(float *rgb, int h, int w)
+{
+  for (int y = 0; y < h; y++, rgb += (size_t)w * 3) {
+    float *left = rgb, *right = rgb + ((size_t)w - 1) * 3, pixel[3];
+    for (; left < right; left += 3, right -= 3) {
+      memcpy(pixel, left, sizeof pixel);
+      memcpy(left, right, sizeof pixel);
+      memcpy(right, pixel, sizeof pixel);
+    }
+  }
+}
+
+/* ---- the two ways through ---- */
+
+static void rotate(const tp__image_recipe *recipe, float turn, const uint8_t *in8,
+                   const float *in_float, float *out)
+{
+  float matrix[8];
+  tp__image_rotation(turn, recipe->height, recipe->width, matrix);
+  tp__image_affine(in8, in_float, recipe->height, recipe->width, matrix, recipe->fill,
+                   recipe->fill_value, true, out);
+}
+
+/* The picture has the network's size already: it stays 8-bit until the last step. */
+static tp_status finish_same_size(const tp__image_recipe *recipe, const uint8_t *rgb, view v,
+                                  tp__image_scratch *scratch, float *out, tp_error *err)
+{
+  if (v.flip) {
+    TP__TRY(tp__picture_size(&scratch->turned, recipe->height, recipe->width, err));
+    mirror_rows(rgb, recipe->height, recipe->width, scratch->turned.rgb.data);
+    rgb = scratch->turned.rgb.data;
+  }
+  if (v.turn != 0)
+    rotate(recipe, v.turn, rgb, NULL, out);
+  else
+    tp__image_kernels_best()->widen(rgb, (size_t)recipe->height * (size_t)recipe->width * 3, out);
+  return TP_OK;
+}
+
+static tp_status need_plane(tp__image_scratch *scratch, size_t values, tp_error *err)
+{
+  if (scratch->plane_capacity >= values) return TP_OK;
+  float *plane = tp__calloc(values, sizeof *plane, err);
+  if (plane == NULL) return TP_ERR_INTERNAL;
+  free(scratch->plane);
+  scratch->plane = plane;
+  scratch->plane_capacity = values;
+  return TP_OK;
+}
+
+static tp_status finish_resized(const tp__image_recipe *recipe, const uint8_t *rgb, int h, int w,
+                                view v, tp__image_scratch *scratch, float *out, tp_error *err)
+{
+  const int oh = recipe->height, ow = recipe->width;
+  float *resized = out;
+  if (v.turn != 0) {
+    TP__TRY(need_plane(scratch, (size_t)oh * (size_t)ow * 3, err));
+    resized = scratch->plane;
+  }
+  TP__TRY(tp__image_resize(rgb, NULL, h, w, resized, oh, ow, recipe->antialias, err));
+  if (v.flip) tp__image_flip(resized, oh, ow);
+  if (v.turn != 0) rotate(recipe, v.turn, NULL, resized, out);
+  return TP_OK;
+}
+
+tp_status tp__image_finish(const tp__image_recipe *recipe, const uint8_t *rgb, int h, int w,
+                           bool augment, tp__key key, tp__image_scratch *scratch, float *out,
+                           tp_error *err)
+{
+  const view v = choose(recipe, augment, key);
+  if (h == recipe->height && w == recipe->width)
+    return finish_same_size(recipe, rgb, v, scratch, out, err);
+  return finish_resized(recipe, rgb, h, w, v, scratch, out, err);
+}
+
+tp_status tp__image_prepare(const tp__image_recipe *recipe, const uint8_t *bytes, size_t size,
+                            bool augment, tp__key key, tp__image_scratch *scratch, float *out,
+                            tp_error *err)
+{
+  tp__picture *picture = &scratch->picture;
+  TP__TRY(tp__image_decode(bytes, size, &recipe->decode, picture, err));
+  return tp__image_finish(recipe, picture->rgb.data, picture->height, picture->width, augment, key,
+                          scratch, out, err);
+}

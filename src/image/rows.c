@@ -1,0 +1,247 @@
+/* rows - the row loops of kernels.h; built once per instruction set with TP__ISA as its name.
+ *
+ * Affine sampling works on tiles of `tile` pixels in three passes, each a loop that the compiler
+ * can make into vectors: coordinates and weights, then loads (one 4-byte word per tap: no gather
+ * instruction, which is no faster on the processors we measured), then arithmetic. Taps of the last
+ * row and column are taken from the pixel before with weights 0 and 1, which gives the same value
+ * as the first tap alone and needs no test.
+ */
+#include <string.h>
+
+#include "kernels.h"
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b)  PASTE_(a, b)
+#define TEXT_(a)     #a
+#define TEXT(a)      TEXT_(a)
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the loads below take bytes out of words in little-endian order"
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+static void widen(const uint8_t *restrict in, size_t count, float *restrict out)
+{
+  for (size_t i = 0; i < count; i++) out[i] = (float)in[i];
+}
+
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+/* Five pixels a step: 15 bytes reversed in threes, written behind one byte that the next step
+ * overwrites. */
+static void mirror(const uint8_t *restrict in, int w, uint8_t *restrict out)
+{
+  int x = 0;
+  for (; x + 6 <= w; x += 5) {
+    bytes16 v;
+    memcpy(&v, in + 3 * x, 16);
+    v = __builtin_shufflevector(v, v, 0, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2);
+    memcpy(out + 3 * (w - 5 - x) - 1, &v, 16);
+  }
+  for (; x < w; x++)
+    for (int c = 0; c < 3; c++) out[3 * (w - 1 - x) + c] = in[3 * x + c];
+}
+
+/* ---- affine sampling ---- */
+
+enum { tile = 64 };
+
+typedef struct places {
+  int32_t at[tile]; /* value offset of the upper left tap */
+  float x0[tile], x1[tile], y0[tile], y1[tile];
+  int32_t inside[tile]; /* for the constant fill: 0 or -1 */
+} places;
+
+/* A coordinate folded into the picture as TensorFlow's ImageProjectiveTransformV3 does it (after
+ * scipy), in the same float steps, for coordinates that need at most one fold. len is the size,
+ * last = len - 1. */
+INLINE float fold(float in, float len, float last, tp__fill fill)
+{
+  if (fill == TP__FILL_REFLECT) {
+    float below = in < -len ? in + 2 * len : -in - 1;
+    float above = (2 * len - in) - 1;
+    in = in < 0 ? below : in >= len ? above : in;
+  } else if (fill == TP__FILL_WRAP) {
+    in = in < 0 ? in + len : in > last ? in - len : in;
+  }
+  in = in < 0 ? 0 : in;
+  return in > last ? last : in;
+}
+
+INLINE void find_places(const tp__warp *warp, int x, int y, int n, tp__fill fill, places *p)
+{
+  const float *m = warp->matrix;
+  const float my = (float)y, w = (float)warp->w, h = (float)warp->h, right = w - 1, bottom = h - 1;
+  const float ax = m[1] * my, ay = m[4] * my, m0 = m[0], m2 = m[2], m3 = m[3], m5 = m[5];
+  const int32_t stride = warp->w * 3, x_last = warp->w - 2, y_last = warp->h - 2;
+  for (int i = 0; i < n; i++) {
+    float mx = (float)(x + i);
+    float ix = (m0 * mx + ax) + m2, iy = (m3 * mx + ay) + m5;
+    float fx = fold(ix, w, right, fill), fy = fold(iy, h, bottom, fill);
+    int32_t left = (int32_t)fx, top = (int32_t)fy;
+    left = left > x_last ? x_last : left;
+    top = top > y_last ? y_last : top;
+    float floor_x = (float)left, floor_y = (float)top;
+    p->at[i] = top * stride + left * 3;
+    p->x0[i] = (floor_x + 1) - fx;
+    p->x1[i] = fx - floor_x;
+    p->y0[i] = (floor_y + 1) - fy;
+    p->y1[i] = fy - floor_y;
+    if (fill == TP__FILL_CONSTANT)
+      p->inside[i] = -((ix >= 0) & (ix <= right) & (iy >= 0) & (iy <= bottom));
+  }
+}
+
+INLINE uint32_t load32(const uint8_t *from)
+{
+  uint32_t word;
+  memcpy(&word, from, 4);
+  return word;
+}
+
+typedef struct words {
+  uint32_t top0[tile], top1[tile], low0[tile], low1[tile];
+} words;
+
+/* Two pixels are six bytes: the words at 0 and 2 hold them without reading past the end; the
+ * second's red is in bits 8-15. */
+INLINE void load_words(const tp__warp *warp, const places *p, int n, words *v)
+{
+  const uint8_t *top = warp->in8, *low = top + (size_t)warp->w * 3;
+  for (int i = 0; i < n; i++) {
+    v->top0[i] = load32(top + p->at[i]);
+    v->top1[i] = load32(top + p->at[i] + 2);
+    v->low0[i] = load32(low + p->at[i]);
+    v->low1[i] = load32(low + p->at[i] + 2);
+  }
+}
+
+INLINE float byte_of(uint32_t word, int shift)
+{
+  return (float)(int32_t)(word >> shift & 255);
+}
+
+INLINE float mix(float a0, float a1, float b0, float b1, const places *p, int i)
+{
+  float top = p->x0[i] * a0 + p->x1[i] * a1;
+  float low = p->x0[i] * b0 + p->x1[i] * b1;
+  return p->y0[i] * top + p->y1[i] * low;
+}
+
+INLINE void mix_words(const places *restrict p, const words *restrict v, int n, int channel,
+                      float *restrict out)
+{
+  const int first = channel * 8, second = first + 8;
+  for (int i = 0; i < n; i++)
+    out[i] = mix(byte_of(v->top0[i], first), byte_of(v->top1[i], second),
+                 byte_of(v->low0[i], first), byte_of(v->low1[i], second), p, i);
+}
+
+INLINE void warp_tile8(const tp__warp *warp, const places *p, int n, float *restrict out)
+{
+  words v;
+  float plane[3][tile];
+  load_words(warp, p, n, &v);
+  for (int c = 0; c < 3; c++) mix_words(p, &v, n, c, plane[c]);
+  for (int i = 0; i < n; i++) {
+    out[3 * i] = plane[0][i];
+    out[3 * i + 1] = plane[1][i];
+    out[3 * i + 2] = plane[2][i];
+  }
+}
+
+INLINE void warp_tile(const tp__warp *warp, const places *p, int n, float *restrict out)
+{
+  const float *top = warp->in_float, *low = top + (size_t)warp->w * 3;
+  for (int i = 0; i < n; i++, out += 3) {
+    const float *a = top + p->at[i], *b = low + p->at[i];
+    for (int c = 0; c < 3; c++) out[c] = mix(a[c], a[c + 3], b[c], b[c + 3], p, i);
+  }
+}
+
+INLINE void warp_row_with(const tp__warp *warp, int y, tp__fill fill, float *out)
+{
+  places p;
+  for (int x = 0; x < warp->w; x += tile, out += 3 * tile) {
+    int n = warp->w - x < tile ? warp->w - x : tile;
+    find_places(warp, x, y, n, fill, &p);
+    if (warp->in8 != NULL)
+      warp_tile8(warp, &p, n, out);
+    else
+      warp_tile(warp, &p, n, out);
+    if (fill != TP__FILL_CONSTANT) continue;
+    for (int i = 0; i < n; i++)
+      for (int c = 0; c < 3; c++) out[3 * i + c] = p.inside[i] ? out[3 * i + c] : warp->fill_value;
+  }
+}
+
+static void warp_row(const tp__warp *warp, int y, float *out)
+{
+  switch (warp->fill) {
+  case TP__FILL_REFLECT:
+    warp_row_with(warp, y, TP__FILL_REFLECT, out);
+    break;
+  case TP__FILL_CONSTANT:
+    warp_row_with(warp, y, TP__FILL_CONSTANT, out);
+    break;
+  case TP__FILL_NEAREST:
+    warp_row_with(warp, y, TP__FILL_NEAREST, out);
+    break;
+  case TP__FILL_WRAP:
+    warp_row_with(warp, y, TP__FILL_WRAP, out);
+    break;
+  }
+}
+
+/* ---- resizing ---- */
+
+static void stretch8(const uint8_t *restrict row, const tp__tap *restrict taps, int ow,
+                     float *restrict out)
+{
+  for (int x = 0; x < ow; x++, out += 3) {
+    const uint8_t *a = row + taps[x].lower, *b = row + taps[x].upper;
+    for (int c = 0; c < 3; c++) {
+      float left = (float)a[c];
+      out[c] = left + ((float)b[c] - left) * taps[x].weight;
+    }
+  }
+}
+
+static void stretch(const float *restrict row, const tp__tap *restrict taps, int ow,
+                    float *restrict out)
+{
+  for (int x = 0; x < ow; x++, out += 3) {
+    const float *a = row + taps[x].lower, *b = row + taps[x].upper;
+    for (int c = 0; c < 3; c++) out[c] = a[c] + (b[c] - a[c]) * taps[x].weight;
+  }
+}
+
+static void blend(const float *restrict a, const float *restrict b, float weight, size_t count,
+                  float *restrict out)
+{
+  for (size_t i = 0; i < count; i++) out[i] = a[i] + (b[i] - a[i]) * weight;
+}
+
+static void add_scaled8(const uint8_t *restrict in, float weight, size_t count, float *restrict out)
+{
+  for (size_t i = 0; i < count; i++) out[i] += weight * (float)in[i];
+}
+
+static void add_scaled(const float *restrict in, float weight, size_t count, float *restrict out)
+{
+  for (size_t i = 0; i < count; i++) out[i] += weight * in[i];
+}
+
+extern const tp__image_kernels PASTE(tp__image_kernels_, TP__ISA);
+const tp__image_kernels PASTE(tp__image_kernels_, TP__ISA) = {
+    .name = TEXT(TP__ISA),
+    .widen = widen,
+    .mirror = mirror,
+    .warp_row = warp_row,
+    .stretch8 = stretch8,
+    .stretch = stretch,
+    .blend = blend,
+    .add_scaled8 = add_scaled8,
+    .add_scaled = add_scaled,
+};
