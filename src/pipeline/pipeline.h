@@ -3,12 +3,14 @@
  *   order (seed, epoch) ──> read ──> decode ──> resize, flip, rotate ──> batch slot ──> consumer
  *                            \__ cache (encoded bytes or 8-bit pixels) __/
  *
- * The order is worked out before anything is read: interleaved shards through a shuffle buffer, on indices. Then each example is a unit of work
- * with a fixed place (batch, row), done by whichever thread of the pool is free: batches are the same for any number of
- * threads, and a run continues from any (epoch, step) without reading what came before (DESIGN D5).
+ * The order is worked out before anything is read: interleaved shards through a shuffle buffer, on
+ * indices. Then each example is a unit of work with a fixed place (batch, row), done by whichever
+ * thread of the pool is free: batches are the same for any number of threads, and a run continues
+ * from any (epoch, step) without reading what came before (DESIGN D5).
  *
- * Work is done in the background of the pool (pool.h) while the consumer computes, at most `prefetch` batches ahead, also across the end of an epoch.
- * Several pipelines may share a pool. Neighbours: data (bytes), image (pixels), train (consumer).
+ * Work is done in the background of the pool (pool.h) while the consumer computes, at most
+ * `prefetch` batches ahead, also across the end of an epoch. Several pipelines may share a pool.
+ * Neighbours: data (bytes), image (pixels), train (consumer).
  */
 #ifndef TP_PIPELINE_H
 #define TP_PIPELINE_H
@@ -23,15 +25,20 @@ typedef enum tp__cache { TP__CACHE_NONE, TP__CACHE_ENCODED, TP__CACHE_PIXELS } t
 typedef struct tp__pipeline_options {
   const tp__catalog *catalog; /* borrows */
   tp__image_recipe recipe;
-  int batch;             /* examples in a batch; the last of an epoch may be smaller */
-  bool training;         /* augmentation and shuffling; else the records' order, no augmentation */
+  int batch;     /* examples in a batch; the last of an epoch may be smaller */
+  bool training; /* augmentation and shuffling; else the records' order, no augmentation */
   uint64_t seed;
-  int64_t shuffle;       /* size of the shuffle buffer; 0: order of the files, -1: whole set. Only when training */
-  int interleave;        /* shards read in turn, 1 or more. Only when training */
-  int steps_per_epoch;   /* 0: every example once. More than there are: TP_ERR_USAGE saying how many there are */
-  int prefetch;          /* batches ahead; 0: 2 */
+  int64_t shuffle; /* size of the shuffle buffer; 0: order of the files, -1: whole set. Only when
+                      training */
+  int interleave;  /* shards read in turn, 1 or more. Only when training */
+  int steps_per_epoch; /* 0: every example once. More than there are: TP_ERR_USAGE saying how many
+                          there are */
+  int prefetch;        /* batches ahead; 0: 2 */
   tp__cache cache;
-  uint64_t cache_limit;  /* bytes; 0: 4 GB. The need is said before; over the limit: TP_ERR_USAGE with need and advice */
+  uint64_t cache_limit;     /* bytes; 0: 4 GB. The need is said before; over the limit: TP_ERR_USAGE
+                               with need and advice */
+  int64_t max_bad_pictures; /* so many different pictures may be damaged: they are left out of their
+                               batches; 0: error */
 } tp__pipeline_options;
 
 /* One batch; everything is borrowed until the next call on the pipeline. */
@@ -64,21 +71,31 @@ void tp__pipeline_free(tp__pipeline *pipeline);
 int64_t tp__pipeline_steps(const tp__pipeline *pipeline);    /* batches in an epoch */
 int64_t tp__pipeline_examples(const tp__pipeline *pipeline); /* examples in an epoch */
 
-/* Goes to a place: the next batch is (epoch, step). This pair is the whole cursor: saving it is enough to continue. epochs: stop prefetching
- * at the end of epoch `epochs - 1` (0: never). */
-tp_status tp__pipeline_seek(tp__pipeline *pipeline, uint32_t epoch, int64_t step, uint32_t epochs, tp_error *err) TP_CHECKED;
+/* Goes to a place: the next batch is (epoch, step). This pair is the whole cursor: saving it is
+ * enough to continue. epochs: stop prefetching at the end of epoch `epochs - 1` (0: never). */
+tp_status tp__pipeline_seek(tp__pipeline *pipeline, uint32_t epoch, int64_t step, uint32_t epochs,
+                            tp_error *err) TP_CHECKED;
 
-/* The next batch; after the last one of the last epoch: n = 0. A damaged picture: error with file, record and byte (TP_ERR_DATA), or, where the catalog
- * was opened with max_bad and pictures count against it, the example is left out of its batch: see tp__pipeline_bad. */
+/* The next batch; after the last one of the last epoch: n = 0. A damaged picture: error with file,
+ * record and byte (TP_ERR_DATA), the first in the order of the rows; the same error again on the
+ * next call. With max_bad_pictures the example is left out instead, rows keep their order, and it
+ * is listed (tp__pipeline_bad). A batch is never empty: one without a good picture is passed over,
+ * and if it was the epoch's last, the one before it is marked as the last. */
 tp_status tp__pipeline_next(tp__pipeline *pipeline, tp__batch *batch, tp_error *err) TP_CHECKED;
+
+/* What max_bad_pictures let pass in batches that were delivered, each picture once, in the order
+ * they were met. Borrowed until the next call on the pipeline. */
+const tp__bad_record *tp__pipeline_bad(const tp__pipeline *pipeline, size_t *count);
 
 /* Adds up since the last reset. */
 void tp__pipeline_meter(tp__pipeline *pipeline, tp__meter *meter, bool reset);
 
-/* The order of one epoch: n = number of examples indices into the catalog. file_of: which shard each example lies in
- * (nondecreasing). Interleaving takes one example in turn from `interleave` open shards (shards in an order shuffled by the epoch), then a shuffle buffer
- * of `shuffle` examples gives a random one each time (tf.data's semantics). A pure function. */
-tp_status tp__order_make(const uint32_t *file_of, size_t n, int64_t shuffle, int interleave, uint64_t seed, uint32_t epoch,
-                         uint32_t *order, tp_error *err) TP_CHECKED;
+/* The order of one epoch: n indices into the catalog. file_of: which shard each example lies in
+ * (nondecreasing). Interleaving takes one example in turn from `interleave` open shards (shards in
+ * an order shuffled by the epoch), then a shuffle buffer of `shuffle` examples gives a random one
+ * each time (tf.data's semantics; 1 keeps the interleaved order, -1 holds the whole set). shuffle
+ * 0: the records' order in every epoch, without interleaving. A pure function. */
+tp_status tp__order_make(const uint32_t *file_of, size_t n, int64_t shuffle, int interleave,
+                         uint64_t seed, uint32_t epoch, uint32_t *order, tp_error *err) TP_CHECKED;
 
 #endif
