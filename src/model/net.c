@@ -55,6 +55,13 @@ static int distance(const char *a, const char *b)
   return row[n];
 }
 
+/* How far a model's name is from what was written; a part of a name ("lite0") is near. */
+static int remoteness(const char *written, const char *name)
+{
+  bool part = written[0] != '\0' && strstr(name, written) != NULL;
+  return part ? 0 : distance(written, name);
+}
+
 static tp_status unknown_model(const char *name, tp_error *err)
 {
   char list[256] = "";
@@ -62,7 +69,7 @@ static tp_status unknown_model(const char *name, tp_error *err)
   for (size_t i = 0; i < N_MODELS; i++) {
     size_t used = strlen(list);
     snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", models[i].name);
-    if (distance(name, models[i].name) < distance(name, models[nearest].name)) nearest = i;
+    if (remoteness(name, models[i].name) < remoteness(name, models[nearest].name)) nearest = i;
   }
   return tp__fail(err, TP_ERR_USAGE, "unknown model \"%.64s\": was %s meant? The models are: %s",
                   name, models[nearest].name, list);

@@ -48,10 +48,10 @@ static size_t take_line(const char **rest, int room)
   return taken;
 }
 
-static tp_status print_cell(tp__buffer *text, cell *cell, int room, bool right, tp_error *err)
+static tp_status print_cell(tp__buffer *text, cell *c, int room, bool right, tp_error *err)
 {
-  const char *start = cell->rest;
-  int n = (int)take_line(&cell->rest, room);
+  const char *start = c->rest;
+  int n = (int)take_line(&c->rest, room);
   if (n > room) return tp__buffer_printf(text, err, "%.*s…", room - 1, start);
   int pad = room - n;
   return tp__buffer_printf(text, err, "%*s%.*s%*s", right ? pad : 0, "", n, start, right ? 0 : pad,

@@ -1,0 +1,272 @@
+/* test_net - the networks have Keras' layers: names, classes, shapes, parameters, connections, in
+ * Keras' order.
+ *
+ * Expected: keras_layers.txt.gz, written by Keras 3.15.1 through tests/ref/keras_layers.py (B0 with
+ * a head; a narrow, shallow one at an odd size; a wider one with the preprocessing of official
+ * weights); ../shared/golden/names.json (the variables of B0, Keras 3.15.1). EfficientNet-Lite0:
+ * the shapes of the published weight file, Lite0's parameter count by its authors (4,652,008
+ * trainable numbers, "4.7M").
+ */
+#include <cjson/cJSON.h>
+
+#include "fixture.h"
+#include "model/net.h"
+
+static const tp__model_spec b0 = {
+    .name = "efficientnet-b0", .height = 192, .width = 192, .classes = 104, .dropout = 0.2f};
+
+static tp__net *build(const tp__model_spec *spec, bool training)
+{
+  tp_error err = {0};
+  tp__net *net = NULL;
+  assert_ok(tp__net_build(spec, training, &net, &err));
+  return net;
+}
+
+/* ---- layers ---- */
+
+/* One layer in the form of the fixture's lines. */
+static void layer_line(const tp__net *net, const tp__layer *layer, char *text, size_t size)
+{
+  const tp__shape *shape = &net->graph->node[layer->value].shape;
+  int64_t parameters = 0;
+  for (int i = 0; i < layer->n_parameters; i++)
+    parameters += (int64_t)tp__shape_elements(&net->parameter[layer->first_parameter + i].shape, 0);
+  int n = snprintf(text, size, "%s %s N", layer->name, layer->class_name);
+  for (int i = 1; i < shape->rank; i++)
+    n += snprintf(text + n, size - (size_t)n, ",%lld", (long long)shape->dim[i]);
+  n += snprintf(text + n, size - (size_t)n, " %lld ", (long long)parameters);
+  if (layer->inbound[0] < 0) n += snprintf(text + n, size - (size_t)n, "-");
+  for (int i = 0; i < 2 && layer->inbound[i] >= 0; i++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s", i > 0 ? "," : "",
+                  net->layer[layer->inbound[i]].name);
+}
+
+static tp__net *build_section(const char *line)
+{
+  int height, width, classes, official;
+  float width_coefficient, depth_coefficient;
+  assert_int_equal(sscanf(line, "model %d %d %d %f %f %d", &height, &width, &classes,
+                          &width_coefficient, &depth_coefficient, &official),
+                   6);
+  return build(&(tp__model_spec){.name = "efficientnet-b0",
+                                 .height = height,
+                                 .width = width,
+                                 .classes = classes,
+                                 .dropout = 0.2f,
+                                 .width_coefficient = width_coefficient,
+                                 .depth_coefficient = depth_coefficient,
+                                 .official_preprocessing = official != 0},
+               false);
+}
+
+static void layers_are_keras(void **state)
+{
+  (void)state;
+  char *text = read_fixture("keras_layers.txt.gz");
+  tp__net *net = NULL;
+  int at = 0, models = 0;
+  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    if (strncmp(line, "model ", 6) == 0) {
+      if (net != NULL) assert_int_equal(at, net->n_layers);
+      tp__net_free(net);
+      net = build_section(line);
+      at = 0;
+      models++;
+      continue;
+    }
+    assert_non_null(net);
+    assert_true(at < net->n_layers);
+    char mine[512];
+    layer_line(net, &net->layer[at++], mine, sizeof mine);
+    assert_string_equal(mine, line);
+  }
+  assert_int_equal(models, 3);
+  assert_int_equal(at, net->n_layers);
+  tp__net_free(net);
+  free(text);
+}
+
+static void parameters_are_keras(void **state)
+{
+  (void)state;
+  need_shared();
+  char path[1100];
+  snprintf(path, sizeof path, "%s/golden/names.json", shared_folder());
+  tp_error err = {0};
+  tp__buffer file;
+  tp__buffer_init(&file, 1 << 20);
+  assert_ok(tp__file_read(path, &file, &err));
+  cJSON *json = cJSON_ParseWithLength((const char *)file.data, file.size);
+  const cJSON *names = cJSON_GetObjectItem(json, "keras3_paths");
+  const cJSON *shapes = cJSON_GetObjectItem(json, "keras3_shapes");
+  tp__model_spec spec = b0;
+  spec.classes = 0;
+  tp__net *net = build(&spec, false);
+  assert_int_equal(cJSON_GetArraySize(names), net->n_parameters);
+  for (int i = 0; i < net->n_parameters; i++) {
+    const tp__parameter *p = &net->parameter[i];
+    const cJSON *shape = cJSON_GetArrayItem(shapes, i);
+    assert_string_equal(cJSON_GetArrayItem(names, i)->valuestring, p->name);
+    assert_int_equal(cJSON_GetArraySize(shape), p->shape.rank);
+    for (int d = 0; d < p->shape.rank; d++)
+      assert_int_equal(cJSON_GetArrayItem(shape, d)->valueint, p->shape.dim[d]);
+  }
+  tp__net_free(net);
+  cJSON_Delete(json);
+  tp__buffer_free(&file);
+}
+
+/* ---- counts and freezing ---- */
+
+static int trainable_tensors(const tp__net *net)
+{
+  int n = 0;
+  for (int i = 0; i < net->n_parameters; i++) n += tp__net_trains(net, i);
+  return n;
+}
+
+static void counts_and_freezing(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *name;
+    int classes, last_n, layers, tensors, trainable_tensors;
+    int64_t total, trainable;
+  } cases[] = {
+      {"efficientnet-b0", 0, -1, 237, 312, 211, 4049571, 4007548},
+      {"efficientnet-b0", 104, -1, 240, 314, 213, 4182795, 4140772},
+      {"efficientnet-b0", 104, 0, 240, 314, 2, 4182795, 133224},
+      {"efficientnet-b0", 10, 20, 240, 314, 21, 4062381, 1363770},
+      {"efficientnet-b0", 104, 237, 240, 314, 213, 4182795, 4140772},
+      {"efficientnet-lite0", 1000, -1, 154, 247, 149, 4694024, 4652008},
+      {"efficientnet-lite0", 1000, 0, 154, 247, 2, 4694024, 1281000},
+  };
+  tp_error err = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tp__model_spec spec = b0;
+    spec.name = cases[i].name;
+    spec.classes = cases[i].classes;
+    tp__net *net = build(&spec, false);
+    assert_ok(tp__net_freeze(net, cases[i].last_n, &err));
+    int64_t total, trainable;
+    tp__net_count(net, &total, &trainable);
+    if (total != cases[i].total || trainable != cases[i].trainable ||
+        net->n_layers != cases[i].layers || net->n_parameters != cases[i].tensors ||
+        trainable_tensors(net) != cases[i].trainable_tensors)
+      fail_msg("case %zu: %d layers, %d tensors, %d trainable, %lld numbers, %lld trainable", i,
+               net->n_layers, net->n_parameters, trainable_tensors(net), (long long)total,
+               (long long)trainable);
+    tp__net_free(net);
+  }
+}
+
+static void freezing_can_be_changed_and_has_a_limit(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__net *net = build(&b0, true);
+  assert_ok(tp__net_freeze(net, 0, &err));
+  assert_int_equal(trainable_tensors(net), 2);
+  assert_fails(tp__net_freeze(net, 238, &err), TP_ERR_USAGE, "has 237");
+  assert_int_equal(trainable_tensors(net), 2);
+  assert_ok(tp__net_freeze(net, -1, &err));
+  assert_int_equal(trainable_tensors(net), 213);
+  tp__net_free(net);
+}
+
+/* ---- values ---- */
+
+static void values_are_set(void **state)
+{
+  (void)state;
+  tp__net *net = build(&b0, true);
+  const tp__node *node = net->graph->node;
+  assert_string_equal(node[net->pixels].name, "pixels");
+  assert_int_equal(node[net->keys].dtype, TP__U32);
+  assert_int_equal(node[net->features].shape.dim[1], 1280);
+  assert_int_equal(node[net->logits].shape.dim[1], 104);
+  assert_int_equal(node[net->probabilities].op, TP__OP_SOFTMAX);
+  assert_int_equal(node[net->layer[tp__net_find(net, "top_dropout")].value].op, TP__OP_DROPOUT);
+  assert_int_equal(tp__net_find(net, "top_dropouts"), -1);
+  tp__net_free(net);
+
+  tp__model_spec spec = b0;
+  spec.dropout = 0; /* no rate, no layer */
+  net = build(&spec, true);
+  assert_int_equal(net->keys, TP__NONE);
+  assert_int_equal(tp__net_find(net, "top_dropout"), -1);
+  tp__net_free(net);
+
+  spec.classes = 0;
+  net = build(&spec, false);
+  assert_int_equal(net->features, net->layer[tp__net_find(net, "top_activation")].value);
+  assert_int_equal(net->logits, TP__NONE);
+  assert_int_equal(net->probabilities, TP__NONE);
+  tp__net_free(net);
+}
+
+/* ---- wrong specifications ---- */
+
+static void wrong_specifications_are_refused(void **state)
+{
+  (void)state;
+  static const struct {
+    tp__model_spec spec;
+    const char *part;
+  } cases[] = {
+      {{.name = "efficentnet-b0", .height = 192, .width = 192}, "was efficientnet-b0 meant?"},
+      {{.name = "lite0", .height = 192, .width = 192}, "was efficientnet-lite0 meant?"},
+      {{.name = "", .height = 192, .width = 192}, "unknown model"},
+      {{.name = NULL, .height = 192, .width = 192}, "unknown model"},
+      {{.name = "efficientnet-b0", .height = 31, .width = 192}, "31x192"},
+      {{.name = "efficientnet-b0", .height = 192, .width = -5}, "32 to 4096"},
+      {{.name = "efficientnet-b0", .height = 192, .width = 100000}, "32 to 4096"},
+      {{.name = "efficientnet-b0", .height = 64, .width = 64, .classes = -1}, "-1 classes"},
+      {{.name = "efficientnet-b0", .height = 64, .width = 64, .classes = 5, .dropout = 1.0f},
+       "dropout 1"},
+      {{.name = "efficientnet-b0", .height = 64, .width = 64, .dropout = 0.0f / 0.0f}, "dropout"},
+      {{.name = "efficientnet-b0", .height = 64, .width = 64, .width_coefficient = -1.0f},
+       "width coefficient -1"},
+      {{.name = "efficientnet-b0", .height = 64, .width = 64, .depth_coefficient = 1e9f},
+       "depth coefficient 1e+09"},
+      {{.name = "efficientnet-lite0", .height = 64, .width = 64, .official_preprocessing = true},
+       "one preprocessing only"},
+  };
+  tp_error err = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tp__net *net = NULL;
+    assert_fails(tp__net_build(&cases[i].spec, false, &net, &err), TP_ERR_USAGE, cases[i].part);
+    assert_null(net);
+  }
+}
+
+static void every_name_builds_at_the_smallest_size(void **state)
+{
+  (void)state;
+  size_t n = 0;
+  const char *const *names = tp__model_names(&n);
+  assert_true(n >= 2);
+  for (size_t i = 0; i < n; i++) {
+    tp__net *net =
+        build(&(tp__model_spec){.name = names[i], .height = 32, .width = 33, .classes = 2}, false);
+    const tp__shape *shape = &net->graph->node[net->layer[net->n_layers - 3].value].shape;
+    assert_int_equal(shape->dim[1], 1);
+    assert_int_equal(shape->dim[2], 2);
+    tp__net_free(net);
+  }
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(layers_are_keras),
+      cmocka_unit_test(parameters_are_keras),
+      cmocka_unit_test(counts_and_freezing),
+      cmocka_unit_test(freezing_can_be_changed_and_has_a_limit),
+      cmocka_unit_test(values_are_set),
+      cmocka_unit_test(wrong_specifications_are_refused),
+      cmocka_unit_test(every_name_builds_at_the_smallest_size),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

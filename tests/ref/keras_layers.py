@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Writes what Keras says about its EfficientNet-B0, for tests/model/test_net.c and test_net_summary.c.
+
+    python tests/ref/keras_layers.py tests/fixtures        (Keras 3.15.1, TensorFlow 2.21)
+
+keras_layers.txt.gz: one line for each layer, sections headed by "model HEIGHT WIDTH CLASSES WIDTH_COEFFICIENT
+DEPTH_COEFFICIENT OFFICIAL"; a layer is "name class output_shape params inbound,inbound". keras_summary_b0.txt.gz: model.summary(line_length=100) of B0, 192x192, 104 classes.
+"""
+import gzip
+import io
+import os
+import sys
+from unittest import mock
+
+os.environ["COLUMNS"] = "100"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import keras  # noqa: E402
+from keras.src.applications import efficientnet  # noqa: E402
+
+
+def build(height, width, classes, width_coefficient, depth_coefficient, official):
+    keras.backend.clear_session()
+    options = dict(include_top=classes > 0, input_shape=(height, width, 3), name="efficientnet-b0")
+    if classes:
+        options["classes"] = classes
+    # the graph of weights="imagenet" without the file; it wants 1000 classes or none
+    with mock.patch("keras.src.utils.file_utils.get_file", return_value="none"), \
+            mock.patch("keras.src.models.Functional.load_weights"):
+        return efficientnet.EfficientNet(
+            width_coefficient, depth_coefficient, 224, 0.2, weights="imagenet" if official else None,
+            weights_name="b0", **options)
+
+
+def layer_line(layer):
+    shape = layer.output.shape
+    inbound = [t._keras_history.operation.name for n in layer._inbound_nodes for t in n.input_tensors]
+    text = ",".join("N" if d is None else str(d) for d in shape)
+    return f"{layer.name} {type(layer).__name__} {text} {layer.count_params()} {','.join(inbound) or '-'}\n"
+
+
+def write_gz(path, text):
+    with open(path, "wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:
+        out.write(text.encode())
+
+
+def main(folder):
+    models = [
+        (192, 192, 104, 1.0, 1.0, 0),
+        (193, 161, 0, 0.25, 0.4, 0),
+        (64, 50, 0, 1.1, 1.2, 1),
+    ]
+    text = ""
+    for model in models:
+        text += "model " + " ".join(str(v) for v in model) + "\n"
+        text += "".join(layer_line(layer) for layer in build(*model).layers)
+    write_gz(os.path.join(folder, "keras_layers.txt.gz"), text)
+    lines = io.StringIO()
+    build(*models[0]).summary(line_length=100, print_fn=lambda s: lines.write(s + "\n"))
+    write_gz(os.path.join(folder, "keras_summary_b0.txt.gz"), lines.getvalue().rstrip("\n") + "\n")
+
+
+main(sys.argv[1])
