@@ -11,7 +11,8 @@ static const char *const op_name[TP__OP_COUNT] = {
 static const tp__op_info op_info[TP__OP_COUNT] = {
   [TP__OP_INPUT] = {0, 0, false, NULL, {NULL}, 0, TP__F32},
   [TP__OP_PARAM] = {0, 0, false, NULL, {NULL}, 0, TP__F32},
-#define ROW(name, low, high, joint, fn, ...) [TP__OP_##name] = {low, high, joint, tp__infer_##fn, {__VA_ARGS__}, 0, TP__F32}
+#define ROW(name, low, high, joint, fn, ...)                                                       \
+  [TP__OP_##name] = {low, high, joint, tp__infer_##fn, {__VA_ARGS__}, 0, TP__F32}
   ROW(CONSTANT, 0, 0, false, constant, NULL),
   ROW(AFFINE, 1, 1, false, affine, "x"),
   ROW(NORMALIZE, 3, 3, false, normalize, "x", "mean", "variance"),

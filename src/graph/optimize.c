@@ -1,7 +1,8 @@
 /* optimize - the passes in their order; see graph.h, rewrite.h
  *
- * The order matters: a bias must be in the convolution before the batch norm is folded into it, and both before the
- * activation, which ends the part that is linear; what is added after the activation comes last.
+ * The order matters: a bias must be in the convolution before the batch norm is folded into it, and
+ * both before the activation, which ends the part that is linear; what is added after the
+ * activation comes last.
  */
 #include "rewrite.h"
 

@@ -7,14 +7,18 @@
 size_t tp__dtype_size(tp__dtype dtype)
 {
   switch (dtype) {
-  case TP__U8: return 1;
+  case TP__U8:
+    return 1;
   case TP__F16:
-  case TP__BF16: return 2;
+  case TP__BF16:
+    return 2;
   case TP__F32:
   case TP__I32:
-  case TP__U32: return 4;
+  case TP__U32:
+    return 4;
   case TP__I64:
-  case TP__F64: return 8;
+  case TP__F64:
+    return 8;
   }
   return 0;
 }
@@ -22,14 +26,22 @@ size_t tp__dtype_size(tp__dtype dtype)
 const char *tp__dtype_name(tp__dtype dtype)
 {
   switch (dtype) {
-  case TP__F32: return "f32";
-  case TP__I32: return "i32";
-  case TP__U32: return "u32";
-  case TP__U8: return "u8";
-  case TP__I64: return "i64";
-  case TP__F64: return "f64";
-  case TP__F16: return "f16";
-  case TP__BF16: return "bf16";
+  case TP__F32:
+    return "f32";
+  case TP__I32:
+    return "i32";
+  case TP__U32:
+    return "u32";
+  case TP__U8:
+    return "u8";
+  case TP__I64:
+    return "i64";
+  case TP__F64:
+    return "f64";
+  case TP__F16:
+    return "f16";
+  case TP__BF16:
+    return "bf16";
   }
   return "?";
 }
