@@ -112,6 +112,8 @@ tp_status tp__writer_write(tp__writer *w, const void *data, size_t size, tp_erro
 tp_status tp__writer_printf(tp__writer *w, tp_error *err, const char *format, ...)
     TP_PRINTF(3, 4) TP_CHECKED;
 tp_status tp__writer_commit(tp__writer *w, tp_error *err) TP_CHECKED; /* ends the writer, also on failure */
+/* Another final name, before commit; for names that hold a count known only at the end. Same folder. */
+tp_status tp__writer_rename(tp__writer *w, const char *path, tp_error *err) TP_CHECKED;
 void tp__writer_cancel(tp__writer *w); /* does nothing after commit, or on a zeroed writer */
 
 /* The three steps in one. */

@@ -133,6 +133,15 @@ tp_status tp__writer_commit(tp__writer *w, tp_error *err)
   return status;
 }
 
+tp_status tp__writer_rename(tp__writer *w, const char *path, tp_error *err)
+{
+  char *copy = tp__strdup(path, err);
+  if (copy == NULL) return TP_ERR_INTERNAL;
+  free(w->path);
+  w->path = copy;
+  return TP_OK;
+}
+
 void tp__writer_cancel(tp__writer *w)
 {
   if (w->file != NULL) fclose(w->file);
