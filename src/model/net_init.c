@@ -32,10 +32,14 @@ static float inverse_erf(float t)
   return p * t;
 }
 
-/* A uniform draw moved to the middle of its cell: never 0 or 1. */
-static float open_uniform(tp__key key, uint32_t index)
+/* n uniform draws of [0, 1): tp__uniform of 0...n-1, four at a time. */
+static void draw(float *u, size_t n, tp__key key)
 {
-  return tp__uniform(key, TP__DRAW_INIT, index) + 0.5f / 16777216.0f;
+  for (size_t i = 0; i < n; i += 4) {
+    uint32_t word[4];
+    tp__philox(key, (uint32_t)(i / 4), TP__DRAW_INIT, 0, 0, word);
+    for (size_t k = 0; k < 4 && i + k < n; k++) u[i + k] = tp__unit_float(word[k]);
+  }
 }
 
 static void truncated_normal(float *w, size_t n, double deviation, tp__key key)
@@ -43,14 +47,14 @@ static void truncated_normal(float *w, size_t n, double deviation, tp__key key)
   const float cut = 0.954499736f;               /* erf(sqrt 2): the mass within two deviations */
   const double after_cut = 0.87962566103423978; /* deviation of the unit normal cut at two */
   float scale = (float)(deviation / after_cut * 1.4142135623730951);
-  for (size_t i = 0; i < n; i++)
-    w[i] = scale * inverse_erf(cut * (2 * open_uniform(key, (uint32_t)i) - 1));
+  draw(w, n, key);
+  for (size_t i = 0; i < n; i++) w[i] = scale * inverse_erf(cut * (2 * w[i] - 1));
 }
 
 static void uniform(float *w, size_t n, double limit, tp__key key)
 {
-  for (size_t i = 0; i < n; i++)
-    w[i] = (float)(limit * (2 * (double)open_uniform(key, (uint32_t)i) - 1));
+  draw(w, n, key);
+  for (size_t i = 0; i < n; i++) w[i] = (float)(limit * (2 * (double)w[i] - 1));
 }
 
 static void fill(float *w, size_t n, float value)
