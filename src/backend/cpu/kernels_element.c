@@ -1,0 +1,117 @@
+/* Element by element: activations and their gradients, sums of tensors and the Adam update, over any number of floats. The
+ * last floats that fill no vector go through the same instructions, so that an element's place changes no bit.
+ */
+#include "backend/cpu/family.h"
+
+#include "backend/cpu/vec.h"
+
+/* ---- gradients of the activations: dy f'(x) ---- */
+
+TP__INLINE tp__vec keep_where(tp__ivec mask, tp__vec v) { return (tp__vec)((tp__ivec)v & mask); }
+
+TP__INLINE tp__vec grad_none(tp__vec dy, tp__vec x)
+{
+  (void)x;
+  return dy;
+}
+TP__INLINE tp__vec grad_swish(tp__vec dy, tp__vec x)
+{
+  tp__vec s = tp__sigmoid(x);
+  return dy * (s * tp__fma(x, tp__all(1.0f) - s, tp__all(1.0f)));
+}
+TP__INLINE tp__vec grad_relu(tp__vec dy, tp__vec x) { return keep_where(x > tp__zero(), dy); }
+TP__INLINE tp__vec grad_relu6(tp__vec dy, tp__vec x)
+{
+  return keep_where((x > tp__zero()) & (x < tp__all(6.0f)), dy);
+}
+TP__INLINE tp__vec grad_sigmoid(tp__vec dy, tp__vec x)
+{
+  tp__vec s = tp__sigmoid(x);
+  return dy * (s * (tp__all(1.0f) - s));
+}
+
+void TP__FN(act)(tp__act act, long count, const float *x, float *y)
+{
+  long i = 0;
+#define LOOP(f)                                                                                    \
+  for (; i + TP__V <= count; i += TP__V) tp__store(y + i, f(tp__load(x + i)));                     \
+  if (i < count) tp__store_part(y + i, f(tp__load_part(x + i, count - i)), count - i)
+  TP__FOR_ACT(act, LOOP)
+#undef LOOP
+}
+
+void TP__FN(act_grad)(tp__act act, long count, const float *dy, const float *x, float *dx)
+{
+  long i = 0;
+#define LOOP(f)                                                                                    \
+  for (; i + TP__V <= count; i += TP__V)                                                           \
+    tp__store(dx + i, f(tp__load(dy + i), tp__load(x + i)));                                       \
+  if (i < count)                                                                                   \
+    tp__store_part(dx + i,                                                                         \
+                   f(tp__load_part(dy + i, count - i), tp__load_part(x + i, count - i)), count - i)
+  switch (act) {
+  case TP__ACT_NONE: LOOP(grad_none); break;
+  case TP__ACT_SWISH: LOOP(grad_swish); break;
+  case TP__ACT_RELU: LOOP(grad_relu); break;
+  case TP__ACT_RELU6: LOOP(grad_relu6); break;
+  case TP__ACT_SIGMOID: LOOP(grad_sigmoid); break;
+  }
+#undef LOOP
+}
+
+void TP__FN(add)(long count, const float *a, const float *b, float *y)
+{
+  long i = 0;
+  for (; i + TP__V <= count; i += TP__V) tp__store(y + i, tp__load(a + i) + tp__load(b + i));
+  for (; i < count; i++) y[i] = a[i] + b[i];
+}
+
+/* Keras 3: the moments move towards g and g g; epsilon stands outside the bias correction, which rate_corrected holds.
+ * Every operation rounds by itself, so that all instruction sets give the same bits. */
+typedef struct adam_rates {
+  tp__vec rate, to_g, to_square, epsilon;
+} adam_rates;
+
+TP__INLINE void adam_step(const adam_rates *r, tp__vec *p, tp__vec *m, tp__vec *v, tp__vec g)
+{
+  *m = *m + (g - *m) * r->to_g;
+  *v = *v + (g * g - *v) * r->to_square;
+  *p = *p - *m * r->rate / (tp__sqrt(*v) + r->epsilon);
+}
+
+void TP__FN(adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
+                  float beta1, float beta2, float epsilon)
+{
+  const adam_rates rates = {tp__all(rate_corrected), tp__all(1.0f - beta1), tp__all(1.0f - beta2),
+                            tp__all(epsilon)};
+  for (long i = 0; i < count; i += TP__V) {
+    const long left = count - i;
+    tp__vec p_i = tp__load_upto(p + i, left), m_i = tp__load_upto(m + i, left),
+            v_i = tp__load_upto(v + i, left);
+    adam_step(&rates, &p_i, &m_i, &v_i, tp__load_upto(g + i, left));
+    tp__store_upto(p + i, p_i, left);
+    tp__store_upto(m + i, m_i, left);
+    tp__store_upto(v + i, v_i, left);
+  }
+}
+
+double TP__FN(peak)(double seconds)
+{
+  enum { CHAINS = 12, ROUNDS = 20000 };
+  volatile float nearly_one = 0.999f, small = 0.001f;
+  tp__vec chain[CHAINS];
+  TP__UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = tp__all((float)i);
+  const double start = tp__thread_cpu();
+  double now = start, flops = 0;
+  do {
+    const tp__vec a = tp__all(nearly_one), b = tp__all(small);
+    TP__NO_UNROLL for (int round = 0; round < ROUNDS; round++) {
+      TP__UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = tp__fma(chain[i], a, b);
+    }
+    flops += 2.0 * ROUNDS * CHAINS * TP__V;
+    now = tp__thread_cpu();
+  } while (now - start < seconds);
+  TP__UNROLL for (int i = 1; i < CHAINS; i++) chain[0] += chain[i];
+  small = chain[0][0]; /* a use, so that the loop stays */
+  return flops / (now - start) * 1e-9;
+}

@@ -1,0 +1,159 @@
+/* kernel_testing - what the kernel tests share: the tables this machine can run, inputs whose padding channels are NaN, and
+ * comparison with plain loops.
+ *
+ * Expected numbers: a sum of products in double, with the sum of the products' magnitudes as the measure of rounding; and
+ * the chain of single-precision multiply-adds in the order that kernels.h promises, which must agree in every bit.
+ */
+#ifndef TP_KERNEL_TESTING_H
+#define TP_KERNEL_TESTING_H
+
+#include "../testing.h"
+
+#include <math.h>
+
+#include "backend/cpu/kernels.h"
+#include "base/rng.h"
+
+enum { TABLES_MAX = 3 };
+typedef struct tables {
+  const tp__kernels *table[TABLES_MAX];
+  int count;
+} tables;
+
+/* Those of baseline, avx2 and avx512 that run here; baseline always does. */
+static inline tables usable_tables(void)
+{
+  static const char *const names[] = {"baseline", "avx2", "avx512"};
+  tables t = {.count = 0};
+  tp_error err;
+  for (int i = 0; i < TABLES_MAX; i++)
+    if (tp__kernels_choose(names[i], &t.table[t.count], &err) == TP_OK) t.count++;
+  assert_true(t.count >= 1);
+  return t;
+}
+
+static inline bool is_fused(const tp__kernels *k)
+{
+#if defined(__aarch64__)
+  (void)k;
+  return true;
+#else
+  return k->vector > 4;
+#endif
+}
+
+/* Random numbers in (-1, 1), a function of (stream, index). */
+static inline float random_at(uint32_t stream, size_t index)
+{
+  return 2 * tp__uniform((tp__key){{stream, 7}}, 100, (uint32_t)index) - 1;
+}
+
+static inline float *floats(size_t count)
+{
+  float *p = tp__calloc_aligned(count, sizeof(float), NULL);
+  assert_non_null(p);
+  return p;
+}
+
+/* count floats of the stream. */
+static inline float *random_floats(uint32_t stream, size_t count)
+{
+  float *p = floats(count);
+  for (size_t i = 0; i < count; i++) p[i] = random_at(stream, i);
+  return p;
+}
+
+/* rows at `pitch` floats with `columns` random ones each; the others are NaN, or zero. */
+static inline float *random_rows(uint32_t stream, long rows, long columns, long pitch, float padding)
+{
+  float *p = floats((size_t)(rows * pitch));
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < pitch; j++)
+      p[i * pitch + j] = j < columns ? random_at(stream, (size_t)(i * columns + j)) : padding;
+  return p;
+}
+
+static inline double act_of(tp__act act, double x)
+{
+  switch (act) {
+  case TP__ACT_NONE: return x;
+  case TP__ACT_SWISH: return x / (1 + exp(-x));
+  case TP__ACT_RELU: return x > 0 ? x : 0;
+  case TP__ACT_RELU6: return x > 6 ? 6 : x > 0 ? x : 0;
+  case TP__ACT_SIGMOID: return 1 / (1 + exp(-x));
+  }
+  return NAN;
+}
+
+static inline double act_grad_of(tp__act act, double x)
+{
+  double s = 1 / (1 + exp(-x));
+  switch (act) {
+  case TP__ACT_NONE: return 1;
+  case TP__ACT_SWISH: return s * (1 + x * (1 - s));
+  case TP__ACT_RELU: return x > 0;
+  case TP__ACT_RELU6: return x > 0 && x < 6;
+  case TP__ACT_SIGMOID: return s * (1 - s);
+  }
+  return NAN;
+}
+
+/* One output as it is being summed. */
+typedef struct chain {
+  bool fused;
+  float rounded;    /* in single precision, in order */
+  double sum, size; /* exact enough; magnitudes */
+} chain;
+
+static inline chain chain_from(bool fused, float start)
+{
+  return (chain){.fused = fused, .rounded = start, .sum = start, .size = fabs(start)};
+}
+static inline void chain_add(chain *c, float a, float b)
+{
+  c->rounded = c->fused ? fmaf(a, b, c->rounded) : a * b + c->rounded;
+  c->sum += (double)a * b;
+  c->size += fabs((double)a * b);
+}
+
+/* Checks act(chain) + residual; without activation also the bits. */
+static inline void assert_chain(const chain *c, tp__act act, const float *residual, float got,
+                                const char *what, long row, long column)
+{
+  double want = act_of(act, c->sum) + (residual != NULL ? *residual : 0);
+  double slack = 1e-6 * c->size + 2e-6 * fabs(want) + 1e-30;
+  if (!(fabs(got - want) <= slack))
+    fail_msg("%s: row %ld column %ld: got %.9g, wanted %.9g", what, row, column, (double)got, want);
+  if (act != TP__ACT_NONE) return;
+  float exact = residual != NULL ? c->rounded + *residual : c->rounded;
+  if (got != exact)
+    fail_msg("%s: row %ld column %ld: got %a, the chain gives %a", what, row, column, (double)got,
+             (double)exact);
+}
+
+/* The results of the AVX2 and AVX-512 tables must agree in every bit; call for each table in turn. */
+typedef struct same_bits {
+  float *first;
+} same_bits;
+
+static inline void assert_same_bits(same_bits *s, const tp__kernels *k, const float *values,
+                                    long rows, long columns, long pitch, const char *what)
+{
+  if (!is_fused(k)) return;
+  size_t row = (size_t)columns * sizeof(float);
+  if (s->first == NULL) {
+    s->first = floats((size_t)(rows * columns));
+    for (long i = 0; i < rows; i++) memcpy(s->first + i * columns, values + i * pitch, row);
+    return;
+  }
+  for (long i = 0; i < rows; i++)
+    if (memcmp(s->first + i * columns, values + i * pitch, row) != 0)
+      fail_msg("%s: row %ld of %s differs from the other instruction set", what, i, k->name);
+}
+static inline void same_bits_end(same_bits *s)
+{
+  free(s->first);
+  s->first = NULL;
+}
+
+#endif
