@@ -1,0 +1,69 @@
+/* fit_parts - what the files of fit share. Only fit*.c include it. */
+#ifndef TP_FIT_PARTS_H
+#define TP_FIT_PARTS_H
+
+#include "class_weights.h"
+#include "data_set.h"
+#include "fit.h"
+#include "learner.h"
+#include "schedule.h"
+
+typedef struct tp__fitter {
+  const tp__job *job;
+  tp__backend *backend;
+  const tp__fit_options *options;
+  const tp_train_options *o;
+  /* data */
+  tp__catalog *train, *val; /* val may be NULL */
+  tp__pipeline *train_input, *val_input;
+  /* network */
+  tp__identity identity;
+  tp__tensors weights;   /* all parameters, as of the last tp__fitter_sync */
+  tp__tensors trained;   /* the parameters of this phase that train, same moment */
+  tp__tensors stop_best; /* those early stopping would restore; empty: none */
+  tp__tensors slots;     /* of a resumed checkpoint, taken by the first learner */
+  tp__learner *learner;
+  /* training */
+  tp__progress_state state;
+  tp__schedule schedule; /* of this phase */
+  tp__optimizer optimizer;
+  tp__quantity stop_monitor, plateau_monitor, best_monitor;
+  tp__metrics metrics, val_metrics;
+  float *class_weight; /* [classes] */
+  bool weighted;
+  float *example_weight; /* [batch] */
+  float *losses;         /* [batch] */
+  float *scores;         /* [batch, classes] */
+  int batch;
+  double saved_at;   /* tp__now() of the last checkpoint */
+  double compute;    /* seconds in the device's run, this epoch */
+  double busy, wall; /* summed over epochs, for the result */
+} tp__fitter;
+
+/* fit_setup.c: opens data, network, weights (or the checkpoint). What it made is freed by
+ * tp__fitter_free also after a failure. */
+tp_status tp__fitter_setup(tp__fitter *f, tp_error *err) TP_CHECKED;
+void tp__fitter_free(tp__fitter *f);
+
+/* fit_phase.c: runs the phase that state.phase names, from state.epoch and state.step, to its end.
+ */
+tp_status tp__fitter_phase(tp__fitter *f, tp_error *err) TP_CHECKED;
+/* Makes learner, schedule and callbacks of the phase; fresh: callbacks start anew and the optimizer
+ * at zero. */
+tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err) TP_CHECKED;
+/* Two steps and one validation batch; says memory and expected time. */
+tp_status tp__fitter_dry_run(tp__fitter *f, tp_error *err) TP_CHECKED;
+/* One training step; n = 0 at the end of the epochs that were sought for. */
+tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err) TP_CHECKED;
+tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err) TP_CHECKED;
+
+/* fit_save.c */
+tp_status tp__fitter_sync(tp__fitter *f, tp_error *err) TP_CHECKED; /* device -> weights, trained */
+tp_status tp__fitter_save(tp__fitter *f, tp_error *err) TP_CHECKED; /* last.safetensors */
+tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err) TP_CHECKED;
+tp_status tp__fitter_keep_stop_best(tp__fitter *f, tp_error *err) TP_CHECKED;
+tp_status tp__fitter_restore_stop_best(tp__fitter *f, tp_error *err) TP_CHECKED;
+char *tp__fitter_path(const tp__fitter *f,
+                      const char *file); /* RUN/file; NULL: out of memory. Returns: caller frees */
+
+#endif

@@ -1,0 +1,371 @@
+/* fit_phase - the epochs of one phase; see fit_parts.h */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit_parts.h"
+
+/* ---- entering a phase ---- */
+
+static int phase_epochs(const tp__fitter *f)
+{
+  return f->state.phase == 0 ? f->o->epochs : f->o->fine_tune_epochs;
+}
+
+static tp_status make_schedule(tp__fitter *f, tp_error *err)
+{
+  if (f->state.phase == 1) {
+    f->schedule =
+        (tp__schedule){.kind = TP__SCHEDULE_CONSTANT, .rate = f->o->fine_tune_learning_rate};
+    return TP_OK;
+  }
+  int64_t steps = tp__pipeline_steps(f->train_input) * f->o->epochs;
+  return tp__schedule_make(f->o, steps, &f->schedule, err);
+}
+
+static void make_callbacks(tp__fitter *f, bool fresh)
+{
+  const tp_train_options *o = f->o;
+  tp__early_stopping *stop = &f->state.stopping;
+  stop->mode = tp__quantity_mode(f->stop_monitor);
+  stop->patience = o->early_stopping;
+  stop->min_delta = o->early_stopping_min_delta;
+  stop->baseline = NAN;
+  tp__plateau *plateau = &f->state.plateau;
+  plateau->mode = tp__quantity_mode(f->plateau_monitor);
+  plateau->factor = o->plateau_factor;
+  plateau->patience = o->plateau_patience;
+  plateau->min_delta = 1e-4;
+  plateau->cooldown = o->plateau_cooldown;
+  plateau->min_rate = o->plateau_min_rate;
+  f->state.best.mode = tp__quantity_mode(f->best_monitor);
+  if (!fresh) return;
+  tp__early_stopping_start(stop);
+  tp__plateau_start(plateau);
+}
+
+/* The set of tensors that this phase trains, as places to read the device's values into. */
+static tp_status make_trained(tp__fitter *f, tp_error *err)
+{
+  size_t n = 0;
+  const char *const *name = tp__learner_trainable(f->learner, &n);
+  tp__tensors_free(&f->trained);
+  for (size_t i = 0; i < n; i++) {
+    const tp__tensor *w = tp__tensors_find(&f->weights, name[i]);
+    if (w == NULL) return tp__fail(err, TP_ERR_INTERNAL, "%s: has no weights", name[i]);
+    TP__TRY(tp__tensors_add(&f->trained, name[i], TP__F32, &w->shape, NULL, err));
+  }
+  return TP_OK;
+}
+
+tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
+{
+  tp__learner_options options = {
+      .spec = f->identity.spec,
+      .last_n = f->state.phase == 0 ? 0 : f->o->fine_tune_layers,
+      .optimizer = f->optimizer,
+      .label_smoothing = (float)f->o->label_smoothing,
+      .batch = f->batch,
+  };
+  tp__learner_free(f->learner);
+  f->learner = NULL;
+  TP__TRY(make_schedule(f, err));
+  TP__TRY(tp__learner_new(f->backend, &options, &f->weights, fresh ? NULL : &f->slots, &f->learner,
+                          err));
+  tp__tensors_free(&f->slots);
+  make_callbacks(f, fresh);
+  TP__TRY(make_trained(f, err));
+  char text[160];
+  size_t trainable = 0;
+  (void)tp__learner_trainable(f->learner, &trainable);
+  tp__say(f->job->log, "phase %d, %s: %zu trainable arrays, rate %s", f->state.phase + 1,
+          f->state.phase == 0 ? "head" : "fine-tuning", trainable,
+          tp__schedule_text(&f->schedule, text));
+  return TP_OK;
+}
+
+/* ---- one step, one validation ---- */
+
+static float rate_now(const tp__fitter *f)
+{
+  return tp__plateau_rate(&f->state.plateau, tp__schedule_rate(&f->schedule, f->state.iteration));
+}
+
+tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err)
+{
+  tp__batch b;
+  TP__TRY(tp__pipeline_next(f->train_input, &b, err));
+  *n = b.n;
+  f->state.step = b.step + 1;
+  if (b.n == 0) return TP_OK; /* every picture of the batch was damaged, or the end */
+  for (int64_t i = 0; i < b.n; i++) f->example_weight[i] = f->class_weight[b.labels[i]];
+  double since = tp__now();
+  const float *weights = f->weighted ? f->example_weight : NULL;
+  TP__TRY(tp__learner_step(f->learner, &b, weights, rate_now(f), f->state.iteration, f->losses,
+                           f->scores, err));
+  f->compute += tp__now() - since;
+  f->state.iteration++;
+  tp__metrics_add(&f->metrics, b.n, f->scores, b.labels, f->losses, weights);
+  return TP_OK;
+}
+
+tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err)
+{
+  tp__metrics_reset(&f->val_metrics);
+  TP__TRY(tp__pipeline_seek(f->val_input, 0, 0, 1, err));
+  int64_t steps = tp__pipeline_steps(f->val_input);
+  if (most_steps > 0 && steps > most_steps) steps = most_steps;
+  double start = tp__now();
+  for (int64_t s = 0; s < steps; s++) {
+    tp__batch b;
+    TP__TRY(tp__pipeline_next(f->val_input, &b, err));
+    if (b.n == 0) continue;
+    TP__TRY(tp__learner_score(f->learner, &b, f->losses, f->scores, err));
+    tp__metrics_add(&f->val_metrics, b.n, f->scores, b.labels, f->losses, NULL);
+    double seconds = tp__now() - start;
+    tp_progress p = {.stage = "validate",
+                     .epoch = f->state.epoch + 1,
+                     .step = s + 1,
+                     .steps = steps,
+                     .images_per_s = (double)f->val_metrics.examples / seconds,
+                     .seconds = seconds,
+                     .seconds_left = seconds / (double)(s + 1) * (double)(steps - s - 1),
+                     .loss = tp__metrics_loss(&f->val_metrics),
+                     .accuracy = tp__metrics_accuracy(&f->val_metrics),
+                     .val_loss = NAN,
+                     .val_accuracy = NAN,
+                     .learning_rate = NAN,
+                     .done = s + 1 == steps};
+    tp__job_progress(f->job, &p);
+    if (tp__job_stopped(f->job)) return TP_STOPPED;
+  }
+  return TP_OK;
+}
+
+/* ---- one epoch ---- */
+
+static void send_progress(const tp__fitter *f, double seconds, int64_t since_examples, bool done)
+{
+  const tp__progress_state *s = &f->state;
+  int64_t steps = tp__pipeline_steps(f->train_input);
+  double per_s = seconds > 0 ? (double)(f->metrics.examples - since_examples) / seconds : 0;
+  double left = per_s > 0 ? (double)(steps - s->step) * f->batch / per_s : -1;
+  tp_progress p = {.stage = "train",
+                   .epoch = s->epoch + 1,
+                   .epochs = s->phase_start + phase_epochs(f),
+                   .step = s->step,
+                   .steps = steps,
+                   .images_per_s = per_s,
+                   .seconds = s->seconds + seconds,
+                   .seconds_left = left,
+                   .loss = tp__metrics_loss(&f->metrics),
+                   .accuracy = tp__metrics_accuracy(&f->metrics),
+                   .val_loss = NAN,
+                   .val_accuracy = NAN,
+                   .learning_rate = (double)rate_now(f),
+                   .done = done};
+  if (done && f->val != NULL) {
+    p.val_loss = tp__metrics_loss(&f->val_metrics);
+    p.val_accuracy = tp__metrics_accuracy(&f->val_metrics);
+  }
+  tp__job_progress(f->job, &p);
+}
+
+/* Saves the epoch's sums with the checkpoint, so that a resumed epoch reports all of it. */
+static tp_status save_inside_epoch(tp__fitter *f, double seconds, tp_error *err)
+{
+  tp__progress_state *s = &f->state;
+  s->examples = f->metrics.examples;
+  s->right = f->metrics.right;
+  s->right_5 = f->metrics.right_5;
+  s->loss_sum = f->metrics.loss_sum;
+  double before = s->seconds;
+  s->seconds += seconds;
+  tp_status status = tp__fitter_save(f, err);
+  s->seconds = before;
+  return status;
+}
+
+static tp_status stop_here(tp__fitter *f, double seconds, tp_error *err)
+{
+  TP__TRY(save_inside_epoch(f, seconds, err));
+  return tp__fail(
+      err, TP_STOPPED,
+      "stopped in epoch %d after step %lld, and saved; go on with: tepal train --resume %s",
+      f->state.epoch + 1, (long long)f->state.step, f->o->run);
+}
+
+static tp_status not_a_number(tp__fitter *f, tp_error *err)
+{
+  return tp__fail(
+      err, TP_ERR_DATA,
+      "the loss is not a number any more (epoch %d, step %lld, rate %g): training ended; try "
+      "a lower learning_rate",
+      f->state.epoch + 1, (long long)f->state.step, (double)rate_now(f));
+}
+
+static tp_status train_epoch(tp__fitter *f, double *seconds, tp_error *err)
+{
+  tp__progress_state *s = &f->state;
+  int64_t steps = tp__pipeline_steps(f->train_input);
+  double start = tp__now(), told = 0;
+  f->compute = 0;
+  tp__metrics_reset(&f->metrics);
+  f->metrics.examples = s->examples;
+  f->metrics.right = s->right;
+  f->metrics.right_5 = s->right_5;
+  f->metrics.loss_sum = s->loss_sum;
+  while (s->step < steps) {
+    int64_t n = 0;
+    TP__TRY(tp__fitter_step(f, &n, err));
+    double now = tp__now();
+    if (!isfinite(f->metrics.loss_sum)) return not_a_number(f, err);
+    if (now - told >= 0.1) {
+      send_progress(f, now - start, s->examples, false);
+      told = now;
+    }
+    if (tp__job_stopped(f->job)) return stop_here(f, now - start, err);
+    bool save = f->o->checkpoint_minutes > 0 && s->step < steps &&
+                now - f->saved_at > 60 * f->o->checkpoint_minutes;
+    if (save) TP__TRY(save_inside_epoch(f, now - start, err));
+  }
+  *seconds = tp__now() - start;
+  return TP_OK;
+}
+
+static void fill_row(const tp__fitter *f, double seconds, tp__history_row *row)
+{
+  const tp__progress_state *s = &f->state;
+  *row = (tp__history_row){.epoch = s->epoch, .phase = s->phase, .seconds = s->seconds + seconds};
+  row->rate = (double)tp__plateau_rate(
+      &s->plateau, tp__schedule_rate(&f->schedule, s->iteration > 0 ? s->iteration - 1 : 0));
+  row->images_per_s = (double)(f->metrics.examples - s->examples) / seconds;
+  for (int q = 0; q < TP__QUANTITIES; q++) row->value[q] = NAN;
+  row->value[TP__LOSS] = tp__metrics_loss(&f->metrics);
+  row->value[TP__ACCURACY] = tp__metrics_accuracy(&f->metrics);
+  row->value[TP__TOP_5] = tp__metrics_top_5(&f->metrics);
+  if (f->val == NULL) return;
+  row->value[TP__VAL_LOSS] = tp__metrics_loss(&f->val_metrics);
+  row->value[TP__VAL_ACCURACY] = tp__metrics_accuracy(&f->val_metrics);
+  row->value[TP__VAL_TOP_5] = tp__metrics_top_5(&f->val_metrics);
+  row->value[TP__VAL_MACRO_F1] = tp__metrics_macro_f1(&f->val_metrics);
+}
+
+/* Plateau, early stopping, best checkpoint: in Keras' users' order. */
+static tp_status run_callbacks(tp__fitter *f, const tp__history_row *row, bool *stop, tp_error *err)
+{
+  tp__progress_state *s = &f->state;
+  double scheduled = (double)tp__schedule_rate(&f->schedule, s->iteration);
+  if (tp__plateau_epoch(&s->plateau, row->value[f->plateau_monitor], scheduled))
+    tp__say(f->job->log,
+            "epoch %d: %s has not improved for %d epochs: rate %g (schedule %g x plateau %g)",
+            s->epoch + 1, tp__quantity_name(f->plateau_monitor), s->plateau.patience,
+            (double)tp__plateau_rate(&s->plateau, (float)scheduled), scheduled,
+            s->plateau.multiplier);
+  tp__verdict verdict = tp__early_stopping_epoch(&s->stopping, s->epoch - s->phase_start,
+                                                 row->value[f->stop_monitor]);
+  if (verdict.is_best) TP__TRY(tp__fitter_keep_stop_best(f, err));
+  if (verdict.stop)
+    tp__say(f->job->log, "epoch %d: %s has not improved since epoch %d: the phase ends",
+            s->epoch + 1, tp__quantity_name(f->stop_monitor),
+            s->phase_start + s->stopping.best_epoch + 1);
+  *stop = verdict.stop;
+  if (!tp__best_epoch(&s->best, s->epoch, row->value[f->best_monitor])) return TP_OK;
+  memcpy(s->best_value, row->value, sizeof s->best_value);
+  return tp__fitter_save_best(f, err);
+}
+
+static tp_status finish_epoch(tp__fitter *f, double train_seconds, bool *stop, tp_error *err)
+{
+  tp__progress_state *s = &f->state;
+  double start = tp__now();
+  if (f->val != NULL) {
+    tp_status status = tp__fitter_validate(f, 0, err);
+    if (status == TP_STOPPED)
+      return stop_here(f, train_seconds, err); /* validation is done again */
+    TP__TRY(status);
+  }
+  tp__history_row row;
+  fill_row(f, train_seconds, &row);
+  TP__TRY(tp__fitter_sync(f, err));
+  TP__TRY(tp__history_add(s, &row, err));
+  TP__TRY(run_callbacks(f, &row, stop, err));
+  send_progress(f, train_seconds, s->examples, true);
+  tp__meter meter;
+  tp__pipeline_meter(f->train_input, &meter, true);
+  tp__cost cost = {.wall = train_seconds,
+                   .compute = f->compute,
+                   .waiting = meter.waiting,
+                   .idle = meter.idle,
+                   .read = meter.read,
+                   .decode = meter.decode,
+                   .finish = meter.finish,
+                   .validation = tp__now() - start,
+                   .threads = tp__pool_threads(f->job->pool),
+                   .cached = strcmp(f->o->data.cache_data, "none") != 0};
+  f->busy += f->compute;
+  f->wall += train_seconds;
+  const tp__observer *observer = f->options->observer;
+  if (observer != NULL && observer->epoch != NULL)
+    TP__TRY(observer->epoch(observer->user, s, &cost, err));
+  s->epoch++;
+  s->step = s->examples = s->right = s->right_5 = 0;
+  s->loss_sum = s->seconds = 0;
+  return TP_OK;
+}
+
+tp_status tp__fitter_phase(tp__fitter *f, tp_error *err)
+{
+  tp__progress_state *s = &f->state;
+  int end = s->phase_start + phase_epochs(f);
+  bool stop = false;
+  TP__TRY(tp__pipeline_seek(f->train_input, (uint32_t)s->epoch, s->step, (uint32_t)end, err));
+  while (s->epoch < end && !stop) {
+    double seconds = 0;
+    TP__TRY(train_epoch(f, &seconds, err));
+    TP__TRY(finish_epoch(f, seconds, &stop, err));
+    bool phase_ends = s->epoch == end || stop;
+    if (!phase_ends) TP__TRY(tp__fitter_save(f, err));
+  }
+  return f->o->early_stopping > 0 ? tp__fitter_restore_stop_best(f, err) : TP_OK;
+}
+
+/* ---- dry run ---- */
+
+tp_status tp__fitter_dry_run(tp__fitter *f, tp_error *err)
+{
+  const tp__log *log = f->job->log;
+  TP__TRY(tp__pipeline_seek(f->train_input, 0, 0, 1, err));
+  double seconds[2] = {0}, val_seconds = 0;
+  int64_t n = 0;
+  int steps = tp__pipeline_steps(f->train_input) > 1 ? 2 : 1;
+  for (int i = 0; i < steps; i++) {
+    double start = tp__now();
+    TP__TRY(tp__fitter_step(f, &n, err));
+    if (!isfinite(f->metrics.loss_sum)) return not_a_number(f, err);
+    seconds[i] = tp__now() - start;
+  }
+  if (f->val != NULL) {
+    double start = tp__now();
+    TP__TRY(tp__fitter_validate(f, 1, err));
+    val_seconds = tp__now() - start;
+  }
+  tp__program_info training = {0}, scoring = {0};
+  tp__learner_info(f->learner, &training, &scoring);
+  char a[32], w[32], r[32];
+  uint64_t peak = 0;
+  (void)tp__resident_bytes(&peak);
+  double step = seconds[steps - 1];
+  double epoch = step * (double)tp__pipeline_steps(f->train_input);
+  if (f->val != NULL) epoch += val_seconds * (double)tp__pipeline_steps(f->val_input);
+  tp__say(log, "dry run: memory: values %s, weights and sums %s, process %s at most so far",
+          tp__bytes_text(a, training.activation_bytes + scoring.activation_bytes),
+          tp__bytes_text(w, training.weight_bytes + scoring.weight_bytes), tp__bytes_text(r, peak));
+  tp__say(
+      log,
+      "dry run: a step of %d pictures takes about %.3f s, an epoch with validation about %.0f s",
+      f->batch, step, epoch);
+  tp__say(log, "dry run: loss %.4f after %d steps; nothing was written",
+          tp__metrics_loss(&f->metrics), steps);
+  return TP_OK;
+}

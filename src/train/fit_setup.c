@@ -1,0 +1,238 @@
+/* fit_setup - opens everything a training needs, and refuses what is provably wrong before the
+ * first step; see fit_parts.h */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit_parts.h"
+#include "model/weights_load.h"
+
+/* ---- options that several parts read ---- */
+
+static tp_status check_options(const tp_train_options *o, tp_error *err)
+{
+  struct {
+    const char *name;
+    double value, low, high;
+  } const range[] = {
+      {"batch", o->batch, 1, 65536},
+      {"epochs", o->epochs, 0, 1000000},
+      {"fine_tune_epochs", o->fine_tune_epochs, 0, 1000000},
+      {"fine_tune_layers", o->fine_tune_layers, 1, 100000},
+      {"steps_per_epoch", o->steps_per_epoch, 0, 1e9},
+      {"validation_steps", o->validation_steps, 0, 1e9},
+      {"learning_rate", o->learning_rate, 1e-30, 1e6},
+      {"fine_tune_learning_rate", o->fine_tune_learning_rate, 1e-30, 1e6},
+      {"label_smoothing", o->label_smoothing, 0, 0.999999},
+      {"dropout", o->dropout, 0, 0.999999},
+      {"early_stopping", o->early_stopping, 0, 1000000},
+      {"early_stopping_min_delta", o->early_stopping_min_delta, 0, 1e30},
+      {"plateau_patience", o->plateau_patience, 0, 1000000},
+      {"plateau_factor", o->plateau_factor, 1e-9, 0.999999},
+      {"plateau_min_rate", o->plateau_min_rate, 0, 1e6},
+      {"plateau_cooldown", o->plateau_cooldown, 0, 1000000},
+      {"checkpoint_minutes", o->checkpoint_minutes, 0, 1e6},
+      {"interleave", o->interleave, 1, 4096},
+  };
+  for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
+    if (range[i].value >= range[i].low && range[i].value <= range[i].high) continue;
+    return tp__fail(err, TP_ERR_USAGE, "%s: %g is out of range; wanted %g to %g", range[i].name,
+                    range[i].value, range[i].low, range[i].high);
+  }
+  if (!(fabs(o->rotate) <= 1))
+    return tp__fail(err, TP_ERR_USAGE,
+                    "rotate: %g: the value is a fraction of a turn, 0 to 1 (0.1 is 36 degrees)",
+                    o->rotate);
+  if (o->train.count == 0) return tp__fail(err, TP_ERR_USAGE, "train: no training data were given");
+  if (o->epochs + o->fine_tune_epochs == 0)
+    return tp__fail(err, TP_ERR_USAGE, "epochs and fine_tune_epochs are both 0: nothing to do");
+  return TP_OK;
+}
+
+/* A monitor of validation falls back to the training's own figure where there is no validation. */
+static tp_status monitor_of(const tp__fitter *f, const char *option, const char *name,
+                            tp__quantity *quantity, tp_error *err)
+{
+  bool has_val = f->o->val.count > 0;
+  if (!has_val && strncmp(name, "val_", 4) == 0 &&
+      tp__quantity_of(option, name + 4, false, quantity, NULL) == TP_OK) {
+    tp__say(f->job->log, "%s: no validation data, so %s is watched instead of %s", option, name + 4,
+            name);
+    return TP_OK;
+  }
+  return tp__quantity_of(option, name, has_val, quantity, err);
+}
+
+static tp_status read_monitors(tp__fitter *f, tp_error *err)
+{
+  const tp_train_options *o = f->o;
+  TP__TRY(
+      monitor_of(f, "early_stopping_monitor", o->early_stopping_monitor, &f->stop_monitor, err));
+  TP__TRY(monitor_of(f, "plateau_monitor", o->plateau_monitor, &f->plateau_monitor, err));
+  return monitor_of(f, "best_monitor", o->best_monitor, &f->best_monitor, err);
+}
+
+/* ---- data ---- */
+
+static tp_status open_data(tp__fitter *f, tp__labels *names, tp_error *err)
+{
+  const tp_train_options *o = f->o;
+  const tp_data_options *d = &o->data;
+  size_t known = 0;
+  if (d->labels != NULL) TP__TRY(tp__labels_read(d->labels, names, err));
+  known = names->count;
+  TP__TRY(tp__data_open(f->job, d, &o->train, "training set", known > 0 ? names->name : NULL,
+                        (int)known, true, &f->train, err));
+  size_t folders = 0;
+  const char *const *found = tp__catalog_labels(f->train, &folders);
+  int classes = folders > 0 ? (int)folders : tp__data_classes(f->train);
+  if (classes < 2)
+    return tp__fail(err, TP_ERR_DATA,
+                    "training set: all examples are of one class: nothing to learn");
+  f->identity.spec.classes = classes;
+  if (folders > 0) {
+    const char **list = tp__arena_alloc(&f->identity.arena, folders * sizeof *list);
+    for (size_t i = 0; list != NULL && i < folders; i++) {
+      list[i] = tp__arena_strdup(&f->identity.arena, found[i]);
+      if (list[i] == NULL) list = NULL;
+    }
+    if (list == NULL) return tp__no_memory(err, folders * 16);
+    f->identity.labels = list;
+  }
+  if (o->val.count == 0) return TP_OK;
+  return tp__data_open(f->job, d, &o->val, "validation set", f->identity.labels, classes, true,
+                       &f->val, err);
+}
+
+static tp_status open_inputs(tp__fitter *f, tp_error *err)
+{
+  const tp_train_options *o = f->o;
+  tp__pipeline_options p = {
+      .catalog = f->train,
+      .recipe = {.height = f->identity.spec.height,
+                 .width = f->identity.spec.width,
+                 .antialias = o->data.antialias,
+                 .decode = {.accurate_dct = f->identity.accurate_dct,
+                            .exif_rotate = o->data.exif_rotate},
+                 .flip = o->flip,
+                 .rotate = (float)fabs(o->rotate),
+                 .fill_value = (float)o->rotate_fill_value},
+      .batch = f->batch,
+      .training = true,
+      .seed = o->seed,
+      .shuffle = o->shuffle,
+      .interleave = o->interleave,
+      .steps_per_epoch = o->steps_per_epoch,
+  };
+  TP__TRY(tp__fill_parse("rotate_fill", o->rotate_fill, &p.recipe.fill, err));
+  TP__TRY(tp__data_pipeline(&o->data, f->train, &p, err));
+  tp_status status = tp__pipeline_new(&p, f->job->pool, f->job->log, &f->train_input, err);
+  if (status != TP_OK) return tp__at(err, status, "training set");
+  if (f->val == NULL) return TP_OK;
+  p.catalog = f->val;
+  p.training = p.recipe.flip = false;
+  p.recipe.rotate = 0;
+  p.steps_per_epoch = o->validation_steps;
+  TP__TRY(tp__data_pipeline(&o->data, f->val, &p, err));
+  status = tp__pipeline_new(&p, f->job->pool, f->job->log, &f->val_input, err);
+  return status == TP_OK ? TP_OK : tp__at(err, status, "validation set");
+}
+
+/* ---- network ---- */
+
+static tp_status load_weights(tp__fitter *f, const tp__net *net, tp_error *err)
+{
+  TP__TRY(tp__net_init(net, f->o->seed, &f->weights, err));
+  if (f->options->weights == NULL) return TP_OK;
+  return tp__weights_load(f->options->weights, net, &f->weights,
+                          f->options->official || f->o->skip_mismatch, f->job->log, err);
+}
+
+static tp_status open_network(tp__fitter *f, tp_error *err)
+{
+  tp__net *net = NULL;
+  TP__TRY(tp__net_build(&f->identity.spec, false, &net, err));
+  tp_status status = load_weights(f, net, err);
+  tp__net_free(net);
+  return status;
+}
+
+static tp_status read_checkpoint(tp__fitter *f, tp_error *err)
+{
+  char *path = tp__fitter_path(f, "last.safetensors");
+  if (path == NULL) return tp__no_memory(err, 64);
+  tp__identity stored = {0};
+  tp_status status =
+      tp__checkpoint_read(path, &stored, &f->state, &f->weights, &f->slots, &f->stop_best, err);
+  if (status == TP_OK && (stored.spec.classes != f->identity.spec.classes ||
+                          strcmp(stored.spec.name, f->identity.spec.name) != 0))
+    status = tp__fail(err, TP_ERR_DATA,
+                      "%s: was made for %s with %d classes; the data and recipe now say %s with %d",
+                      path, stored.spec.name, stored.spec.classes, f->identity.spec.name,
+                      f->identity.spec.classes);
+  if (status == TP_OK) f->identity.spec.official_preprocessing = stored.spec.official_preprocessing;
+  tp__identity_free(&stored);
+  free(path);
+  return status;
+}
+
+/* ---- scratch ---- */
+
+static tp_status make_scratch(tp__fitter *f, tp_error *err)
+{
+  size_t batch = (size_t)f->batch, classes = (size_t)f->identity.spec.classes;
+  f->class_weight = tp__calloc(classes, sizeof(float), err);
+  f->example_weight = tp__calloc(batch, sizeof(float), err);
+  f->losses = tp__calloc(batch, sizeof(float), err);
+  f->scores = tp__calloc(batch * classes, sizeof(float), err);
+  if (!f->class_weight || !f->example_weight || !f->losses || !f->scores) return TP_ERR_INTERNAL;
+  TP__TRY(tp__metrics_init(&f->metrics, (int)classes, err));
+  TP__TRY(tp__metrics_init(&f->val_metrics, (int)classes, err));
+  return tp__class_weights_make(f->o->class_weights, f->train, (int)classes, f->job->log,
+                                f->class_weight, &f->weighted, err);
+}
+
+tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
+{
+  const tp_train_options *o = f->o;
+  tp__model_spec *spec = &f->identity.spec;
+  tp__labels names = {0};
+  TP__TRY(check_options(o, err));
+  TP__TRY(read_monitors(f, err));
+  TP__TRY(tp__optimizer_make(o, &f->optimizer, err));
+  TP__TRY(tp__size_parse("image_size", o->image_size, &spec->height, &spec->width, err));
+  TP__TRY(tp__dct_parse(o->data.dct, &f->identity.accurate_dct, err));
+  f->identity.exif_rotate = o->data.exif_rotate;
+  f->identity.antialias = o->data.antialias;
+  spec->name = o->model;
+  spec->dropout = (float)o->dropout;
+  spec->official_preprocessing = f->options->official;
+  f->batch = o->batch * f->backend->replicas;
+  tp_status status = open_data(f, &names, err);
+  tp__labels_free(&names);
+  if (status == TP_OK) status = open_inputs(f, err);
+  if (status == TP_OK) status = make_scratch(f, err);
+  if (status == TP_OK) status = f->options->resume ? read_checkpoint(f, err) : open_network(f, err);
+  return status;
+}
+
+void tp__fitter_free(tp__fitter *f)
+{
+  tp__learner_free(f->learner);
+  tp__pipeline_free(f->train_input);
+  tp__pipeline_free(f->val_input);
+  tp__catalog_free(f->train);
+  tp__catalog_free(f->val);
+  tp__tensors_free(&f->weights);
+  tp__tensors_free(&f->trained);
+  tp__tensors_free(&f->stop_best);
+  tp__tensors_free(&f->slots);
+  tp__metrics_free(&f->metrics);
+  tp__metrics_free(&f->val_metrics);
+  tp__progress_state_free(&f->state);
+  tp__identity_free(&f->identity);
+  free(f->class_weight);
+  free(f->example_weight);
+  free(f->losses);
+  free(f->scores);
+}
