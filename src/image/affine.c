@@ -46,30 +46,34 @@ static float fold(float in, int size, tp__fill fill)
   return in > last ? last : in;
 }
 
-/* The value of channel c at (x, y), which is within the picture. */
+/* The value of channel c at whole coordinates, at most one outside the picture. */
 static float value_at(const tp__warp *p, float x, float y, int c)
 {
+  float right = (float)(p->w - 1), bottom = (float)(p->h - 1);
+  if (p->fill == TP__FILL_CONSTANT && (x < 0 || x > right || y < 0 || y > bottom))
+    return p->fill_value;
+  x = x < right ? x : right;
+  y = y < bottom ? y : bottom;
   size_t at = ((size_t)y * (size_t)p->w + (size_t)x) * 3 + (size_t)c;
   return p->in8 != NULL ? (float)p->in8[at] : p->in_float[at];
 }
 
 static float lerp_at(const tp__warp *p, float x, float y, int c)
 {
-  float x0 = floorf(x), y0 = floorf(y);
-  float right = x0 + 1 < (float)p->w ? x0 + 1 : x0, below = y0 + 1 < (float)p->h ? y0 + 1 : y0;
-  float top = (x0 + 1 - x) * value_at(p, x0, y0, c) + (x - x0) * value_at(p, right, y0, c);
-  float low = (x0 + 1 - x) * value_at(p, x0, below, c) + (x - x0) * value_at(p, right, below, c);
-  return (y0 + 1 - y) * top + (y - y0) * low;
+  float x0 = floorf(x), y0 = floorf(y), x1 = x0 + 1, y1 = y0 + 1;
+  float top = (x1 - x) * value_at(p, x0, y0, c) + (x - x0) * value_at(p, x1, y0, c);
+  float low = (x1 - x) * value_at(p, x0, y1, c) + (x - x0) * value_at(p, x1, y1, c);
+  return (y1 - y) * top + (y - y0) * low;
 }
 
-static void sample(const tp__warp *p, int x, int y, bool bilinear, float out[3])
+void tp__warp_pixel(const tp__warp *p, int x, int y, bool bilinear, float out[3])
 {
   const float *m = p->matrix, ox = (float)x, oy = (float)y;
   float ix = fold((m[0] * ox + m[1] * oy) + m[2], p->w, p->fill);
   float iy = fold((m[3] * ox + m[4] * oy) + m[5], p->h, p->fill);
-  bool inside = ix >= 0 && ix <= (float)(p->w - 1) && iy >= 0 && iy <= (float)(p->h - 1);
+  bool near = ix > -1 && ix < (float)p->w && iy > -1 && iy < (float)p->h; /* false for NaN */
   for (int c = 0; c < 3; c++) {
-    if (!inside)
+    if (!near)
       out[c] = p->fill_value;
     else if (bilinear)
       out[c] = lerp_at(p, ix, iy, c);
@@ -127,5 +131,5 @@ void tp__image_affine(const uint8_t *in8, const float *in_float, int h, int w,
     return;
   }
   for (int y = 0; y < h; y++)
-    for (int x = 0; x < w; x++, out += 3) sample(&p, x, y, bilinear, out);
+    for (int x = 0; x < w; x++, out += 3) tp__warp_pixel(&p, x, y, bilinear, out);
 }

@@ -28,6 +28,9 @@ typedef struct tp__warp {
   float fill_value;
 } tp__warp;
 
+/* The rule itself for one output pixel (affine.c), whatever the coordinates. */
+void tp__warp_pixel(const tp__warp *warp, int x, int y, bool bilinear, float out[3]);
+
 typedef struct tp__image_kernels {
   const char *name;
   void (*widen)(const uint8_t *in, size_t count, float *out);

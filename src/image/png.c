@@ -3,6 +3,8 @@
  * Alpha and transparent colours are dropped, not blended; grey and palette are expanded; 16 bits
  * keep their upper 8; gamma is left alone. A file that ends before its end chunk is an error.
  */
+#include <string.h>
+
 #include <spng.h>
 
 #include "parts.h"
@@ -13,8 +15,23 @@ static tp_status refuse(int code, tp_error *err)
 {
   if (code == SPNG_EMEM)
     return tp__fail(err, TP_ERR_INTERNAL, "out of memory while decoding a PNG");
-  if (code == SPNG_IO_EOF) return tp__fail(err, TP_ERR_DATA, "the PNG is cut short");
+  if (code == SPNG_IO_EOF)
+    return tp__fail(err, TP_ERR_DATA, "the PNG is cut short: there is no end chunk");
   return tp__fail(err, TP_ERR_DATA, "damaged PNG: %s", spng_strerror(code));
+}
+
+/* Walks the chunks (length 4, type 4, data, checksum 4) to the end chunk: libspng itself is content
+ * without it. */
+static bool is_whole(const uint8_t *bytes, size_t size)
+{
+  for (size_t at = 8; at + 12 <= size;) {
+    const uint8_t *b = bytes + at;
+    if (memcmp(b + 4, "IEND", 4) == 0) return true;
+    size_t length = (size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | b[3];
+    if (length > size - at - 12) return false;
+    at += 12 + length;
+  }
+  return false;
 }
 
 static int exif_of(spng_ctx *png)
@@ -53,6 +70,7 @@ static tp_status decode(spng_ctx *png, const uint8_t *bytes, size_t size,
 {
   struct spng_ihdr header = {0};
   int code = set_up(png, bytes, size, &header);
+  if (code == 0 && !is_whole(bytes, size)) code = SPNG_IO_EOF;
   if (code != 0) return refuse(code, err);
   TP__TRY(tp__pixels_check(header.height, header.width, options->max_pixels, err));
   TP__TRY(tp__picture_size(picture, (int)header.height, (int)header.width, err));
