@@ -9,65 +9,11 @@
 #include <strings.h>
 
 #include "catalog_build.h"
+#include "csv.h"
 
 enum { FIELDS_MAX = 3 }; /* one more than wanted, to notice it */
 
 static const size_t csv_max = (size_t)1 << 30;
-
-/* Cuts the text, which it changes, into fields. */
-struct csv {
-  char *at, *end; /* *end is a zero byte */
-  size_t line;    /* of at, from 1 */
-};
-
-static tp_status quoted_field(struct csv *c, char **field, tp_error *err)
-{
-  size_t first_line = c->line;
-  char *out = *field = ++c->at;
-  while (c->at < c->end) {
-    if (*c->at == '"' && c->at[1] != '"') break;
-    if (*c->at == '"') c->at++;
-    c->line += *c->at == '\n';
-    *out++ = *c->at++;
-  }
-  if (c->at >= c->end)
-    return tp__fail(err, TP_ERR_DATA, "line %zu: a quote that opens here is never closed",
-                    first_line);
-  c->at++;
-  bool ended = c->at == c->end || *c->at == ',' || *c->at == '\n' ||
-               (*c->at == '\r' && (c->at[1] == '\n' || c->at + 1 == c->end));
-  *out = '\0'; /* at most where the closing quote stood */
-  if (!ended)
-    return tp__fail(err, TP_ERR_DATA,
-                    "line %zu: text follows a closing quote (a quote inside is written \"\")",
-                    c->line);
-  return TP_OK;
-}
-
-/* The fields of one line, zero-terminated in place; those beyond FIELDS_MAX are counted but not
- * kept. */
-static tp_status next_line(struct csv *c, char *field[FIELDS_MAX], size_t *count, tp_error *err)
-{
-  *count = 0;
-  for (;;) {
-    char *start = c->at;
-    if (*c->at == '"')
-      TP__TRY(quoted_field(c, &start, err));
-    else
-      c->at += strcspn(c->at, ",\r\n");
-    while (*c->at == '\r' && c->at[1] != '\n' && c->at + 1 < c->end)
-      c->at += 1 + strcspn(c->at + 1, ",\r\n"); /* a lone CR is text */
-    char stop = *c->at;
-    if (*count < FIELDS_MAX) field[*count] = start;
-    ++*count;
-    *c->at = '\0';
-    if (stop == '\r' && c->at + 1 < c->end) stop = *++c->at;
-    if (c->at < c->end) c->at++;
-    if (stop == ',') continue;
-    c->line += stop == '\n';
-    return TP_OK;
-  }
-}
 
 static bool is_header(char *const field[FIELDS_MAX], size_t count)
 {
@@ -109,14 +55,14 @@ static tp_status add_line(tp__build *build, const char *list, size_t line,
 
 static tp_status parse(tp__build *build, const char *list, tp__buffer *text, tp_error *err)
 {
-  struct csv c = {.at = (char *)text->data, .end = (char *)text->data + text->size, .line = 1};
+  tp__csv c = {.at = (char *)text->data, .end = (char *)text->data + text->size, .line = 1};
   if (memchr(c.at, '\0', text->size) != NULL)
     return tp__fail(err, TP_ERR_DATA, "%s: holds a zero byte: this is no text file", list);
   if (text->size >= 3 && memcmp(c.at, "\xef\xbb\xbf", 3) == 0) c.at += 3;
   for (bool first = true; c.at < c.end; first = false) {
     size_t line = c.line, count = 0;
     char *field[FIELDS_MAX];
-    tp_status status = next_line(&c, field, &count, err);
+    tp_status status = tp__csv_line(&c, field, FIELDS_MAX, &count, err);
     if (status != TP_OK) return tp__at(err, status, "%s", list);
     if ((count == 1 && field[0][0] == '\0') || (first && is_header(field, count))) continue;
     TP__TRY(add_line(build, list, line, field, count, err));
