@@ -7,7 +7,7 @@
 
 #include "nets.h"
 
-enum { SIZE_MIN = 32, SIZE_MAX_ = 4096, CLASSES_MAX = 1000000 };
+enum { SIDE_MIN = 32, SIDE_MAX = 4096, CLASSES_MAX = 1000000 };
 static const float width_max = 8, depth_max = 6; /* blocks of a stage are lettered a...z */
 
 static const struct model {
@@ -87,10 +87,10 @@ static tp_status check_spec(const tp__model_spec *spec, const struct model **mod
   for (size_t i = 0; i < N_MODELS; i++)
     if (strcmp(models[i].name, spec->name) == 0) *model = &models[i];
   if (*model == NULL) return unknown_model(spec->name, err);
-  if (spec->height < SIZE_MIN || spec->width < SIZE_MIN || spec->height > SIZE_MAX_ ||
-      spec->width > SIZE_MAX_)
+  if (spec->height < SIDE_MIN || spec->width < SIDE_MIN || spec->height > SIDE_MAX ||
+      spec->width > SIDE_MAX)
     return tp__fail(err, TP_ERR_USAGE, "%s: pictures of %dx%d: each side must be %d to %d pixels",
-                    spec->name, spec->height, spec->width, SIZE_MIN, SIZE_MAX_);
+                    spec->name, spec->height, spec->width, SIDE_MIN, SIDE_MAX);
   if (spec->classes < 0 || spec->classes > CLASSES_MAX)
     return tp__fail(err, TP_ERR_USAGE, "%s: %d classes: must be 0 (no head) to %d", spec->name,
                     spec->classes, CLASSES_MAX);

@@ -1,8 +1,8 @@
-/* net - building a network layer by layer, as Keras would: names, order, shapes and parameters are
- * Keras'.
+/* net - building a network layer by layer; names, order, shapes and parameters are those of Keras.
  *
- *   a model function (nets_*.c) ──> tp__layer_… calls ──> graph nodes + a list of layers + a list
- * of parameters
+ *   a model function (nets_*.c) ──> tp__layer_… calls ──> nodes of a graph
+ *                                                         a list of layers
+ *                                                         a list of parameters
  *
  * The list of layers is what `tepal summary` prints, what "the last 20 layers" counts and what
  * freezing acts on. A net is built anew for each purpose (training, inference) from the same
@@ -14,8 +14,9 @@
  * passes' work, after the gradient was added.
  *
  * Files: net.c (build, freeze, count), net_layer.c (one function per kind of layer), net_init.c
- * (fresh weights), net_summary.c (the table), nets_*.c (the networks, see nets.h). Neighbours:
- * graph (nodes), weights (files into a set of tensors), train (adds loss and update).
+ * (fresh weights), net_summary.c (the table), nets_*.c (the networks, see nets.h).
+ *
+ * Neighbours: graph (nodes), weights (files into a set of tensors), train (adds loss and update).
  */
 #ifndef TP_NET_H
 #define TP_NET_H

@@ -18,7 +18,7 @@ void tp__nets_efficientnet_lite0(tp__net_builder *b);
 
 /* One stage of the base network: blocks of the same width, the first one with the stride. */
 typedef struct tp__stage {
-  int kernel, repeats, filters_in, filters_out, expand, stride;
+  int kernel, repeats, filters, expand, stride;
 } tp__stage;
 
 enum { TP__EFFICIENTNET_STAGES = 7 };

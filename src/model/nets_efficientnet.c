@@ -1,13 +1,13 @@
-/* nets_efficientnet - EfficientNet-B0 as keras.applications builds it, layer for layer and name for
- * name.
+/* nets_efficientnet - EfficientNet-B0 as keras.applications builds it: layers, names and order.
  *
- *   pixels ─> scale to colour statistics ─> stem (stride 2) ─> 16 blocks in 7 stages (strides 1 2 2
- * 2 1 2 1) ─> top ─> head
+ *   pixels ─> colour statistics ─> stem ─> 16 blocks in 7 stages ─> top ─> head
+ *                                  /2      /1 /2 /2 /2 /1 /2 /1
  *
  * A block: 1x1 expansion, depthwise convolution, squeeze and excitation, 1x1 projection, and the
- * input added where shape and stride allow; every convolution is followed by batch norm. M. Tan, Q.
- * Le: "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019; names
- * and order by Keras 3.15 (keras.applications.EfficientNetB0).
+ * input added where shape and stride allow; every convolution is followed by batch norm.
+ *
+ * M. Tan, Q. Le: "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
+ * 2019; names and order by Keras 3.15 (keras.applications.EfficientNetB0).
  */
 #include <math.h>
 
@@ -15,13 +15,13 @@
 
 /* Table 1 of the paper. */
 const tp__stage tp__efficientnet_stage[TP__EFFICIENTNET_STAGES] = {
-    {.kernel = 3, .repeats = 1, .filters_in = 32, .filters_out = 16, .expand = 1, .stride = 1},
-    {.kernel = 3, .repeats = 2, .filters_in = 16, .filters_out = 24, .expand = 6, .stride = 2},
-    {.kernel = 5, .repeats = 2, .filters_in = 24, .filters_out = 40, .expand = 6, .stride = 2},
-    {.kernel = 3, .repeats = 3, .filters_in = 40, .filters_out = 80, .expand = 6, .stride = 2},
-    {.kernel = 5, .repeats = 3, .filters_in = 80, .filters_out = 112, .expand = 6, .stride = 1},
-    {.kernel = 5, .repeats = 4, .filters_in = 112, .filters_out = 192, .expand = 6, .stride = 2},
-    {.kernel = 3, .repeats = 1, .filters_in = 192, .filters_out = 320, .expand = 6, .stride = 1},
+    {.kernel = 3, .repeats = 1, .filters = 16, .expand = 1, .stride = 1},
+    {.kernel = 3, .repeats = 2, .filters = 24, .expand = 6, .stride = 2},
+    {.kernel = 5, .repeats = 2, .filters = 40, .expand = 6, .stride = 2},
+    {.kernel = 3, .repeats = 3, .filters = 80, .expand = 6, .stride = 2},
+    {.kernel = 5, .repeats = 3, .filters = 112, .expand = 6, .stride = 1},
+    {.kernel = 5, .repeats = 4, .filters = 192, .expand = 6, .stride = 2},
+    {.kernel = 3, .repeats = 1, .filters = 320, .expand = 6, .stride = 1},
 };
 
 static const float bn_epsilon = 1e-3f;
@@ -124,7 +124,7 @@ static int all_blocks(tp__net_builder *b, int x)
   b->prefix = prefix;
   for (int i = 0; i < TP__EFFICIENTNET_STAGES; i++) {
     const tp__stage *s = &tp__efficientnet_stage[i];
-    int filters = tp__efficientnet_filters(s->filters_out, b->width);
+    int filters = tp__efficientnet_filters(s->filters, b->width);
     int repeats = tp__efficientnet_repeats(s->repeats, b->depth);
     for (int j = 0; j < repeats; j++) {
       snprintf(prefix, sizeof prefix, "block%d%c_", i + 1, 'a' + j);

@@ -50,8 +50,7 @@ static int all_blocks(tp__net_builder *b, int x)
     int repeats = fixed ? s->repeats : tp__efficientnet_repeats(s->repeats, b->depth);
     for (int j = 0; j < repeats; j++) {
       snprintf(prefix, sizeof prefix, "block%d%c_", i + 1, 'a' + j);
-      x = block(b, x, s, tp__efficientnet_filters(s->filters_out, b->width),
-                j == 0 ? s->stride : 1);
+      x = block(b, x, s, tp__efficientnet_filters(s->filters, b->width), j == 0 ? s->stride : 1);
     }
   }
   b->prefix = "";
