@@ -112,28 +112,24 @@ static tp__feature describe(const Tepal__Feature *f)
 {
   tp__feature out = {.kind = TP__FEATURE_MISSING};
   if (f == NULL) return out;
-  switch (f->kind_case) {
-  case TEPAL__FEATURE__KIND_BYTES_LIST:
+  int kinds = (f->bytes_list != NULL) + (f->int64_list != NULL) + (f->float_list != NULL);
+  if (kinds != 1) {
+    out.kind = kinds == 0 ? TP__FEATURE_EMPTY : TP__FEATURE_MIXED;
+  } else if (f->bytes_list != NULL) {
     out.kind = TP__FEATURE_BYTES;
     out.count = f->bytes_list->n_value;
     if (out.count > 0) {
       out.bytes = f->bytes_list->value[0].data;
       out.size = f->bytes_list->value[0].len;
     }
-    break;
-  case TEPAL__FEATURE__KIND_INT64_LIST:
+  } else if (f->int64_list != NULL) {
     out.kind = TP__FEATURE_INT64;
     out.count = f->int64_list->n_value;
     out.int64s = f->int64_list->value;
-    break;
-  case TEPAL__FEATURE__KIND_FLOAT_LIST:
+  } else {
     out.kind = TP__FEATURE_FLOAT;
     out.count = f->float_list->n_value;
     out.floats = f->float_list->value;
-    break;
-  default:
-    out.kind = TP__FEATURE_EMPTY;
-    break;
   }
   return out;
 }
@@ -183,9 +179,10 @@ static tp_status want_one(const tp__example *e, const char *key, tp__feature_kin
                     "feature \"%s\" (wanted: one %s) is missing; the record has: %s", key, name,
                     keys);
   }
-  if (f.kind == TP__FEATURE_EMPTY)
-    return tp__fail(err, TP_ERR_DATA, "feature \"%s\": wanted one %s, found a feature without list",
-                    key, name);
+  if (f.kind == TP__FEATURE_EMPTY || f.kind == TP__FEATURE_MIXED)
+    return tp__fail(err, TP_ERR_DATA, "feature \"%s\": wanted one %s, found %s", key, name,
+                    f.kind == TP__FEATURE_EMPTY ? "a feature without list"
+                                                : "lists of several kinds in one feature");
   return tp__fail(err, TP_ERR_DATA, "feature \"%s\": wanted one %s, found a list of %zu %s%s", key,
                   name, f.count, kind_name(f.kind), f.count == 1 ? "" : "s");
 }
@@ -296,8 +293,6 @@ tp_status tp__example_pack(const tp__example_fields *fields, tp__buffer *out, tp
   for (int i = 0; i < 3; i++) {
     if (!present[i]) continue;
     tepal__feature__init(&feature[i]);
-    feature[i].kind_case =
-        i == 0 ? TEPAL__FEATURE__KIND_INT64_LIST : TEPAL__FEATURE__KIND_BYTES_LIST;
     if (i == 0)
       feature[i].int64_list = &numbers;
     else

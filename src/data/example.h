@@ -15,6 +15,7 @@
 typedef enum tp__feature_kind {
   TP__FEATURE_MISSING, /* no such key */
   TP__FEATURE_EMPTY,   /* the key is there, without any list */
+  TP__FEATURE_MIXED,   /* lists of several kinds, which no sound writer makes */
   TP__FEATURE_BYTES,
   TP__FEATURE_INT64,
   TP__FEATURE_FLOAT
