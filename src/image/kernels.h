@@ -37,7 +37,7 @@ typedef struct tp__image_kernels {
   void (*mirror)(const uint8_t *in, int w,
                  uint8_t *out); /* one row of w pixels; in and out are apart */
   void (*warp_row)(const tp__warp *warp, int y, float *out);
-  void (*stretch8)(const uint8_t *row, const tp__tap *taps, int ow, float *out);
+  void (*stretch8)(const uint8_t *row, int w, const tp__tap *taps, int ow, float *out);
   void (*stretch)(const float *row, const tp__tap *taps, int ow, float *out);
   void (*blend)(const float *a, const float *b, float weight, size_t count,
                 float *out); /* a + (b - a) * weight */

@@ -45,7 +45,7 @@ static const float *stretched(const picture *p, int row, const tp__tap *columns,
   int slot = held[0] == keep ? 1 : 0;
   size_t at = (size_t)row * (size_t)p->w * 3;
   if (p->in8 != NULL)
-    p->k->stretch8(p->in8 + at, columns, p->ow, line[slot]);
+    p->k->stretch8(p->in8 + at, p->w, columns, p->ow, line[slot]);
   else
     p->k->stretch(p->in_float + at, columns, p->ow, line[slot]);
   held[slot] = row;

@@ -139,13 +139,14 @@ INLINE float mix(float a0, float a1, float b0, float b1, const places *p, int i)
   return p->y0[i] * top + p->y1[i] * low;
 }
 
-INLINE void mix_words(const places *restrict p, const words *restrict v, int n, int channel,
-                      float *restrict out)
+/* Three planes to pixels. */
+INLINE void weave(float plane[3][tile], int n, float *restrict out)
 {
-  const int first = channel * 8, second = first + 8;
-  for (int i = 0; i < n; i++)
-    out[i] = mix(byte_of(v->top0[i], first), byte_of(v->top1[i], second),
-                 byte_of(v->low0[i], first), byte_of(v->low1[i], second), p, i);
+  for (int i = 0; i < n; i++) {
+    out[3 * i] = plane[0][i];
+    out[3 * i + 1] = plane[1][i];
+    out[3 * i + 2] = plane[2][i];
+  }
 }
 
 INLINE void warp_tile8(const tp__warp *warp, const places *p, int n, float *restrict out)
@@ -153,12 +154,13 @@ INLINE void warp_tile8(const tp__warp *warp, const places *p, int n, float *rest
   words v;
   float plane[3][tile];
   load_words(warp, p, n, &v);
-  for (int c = 0; c < 3; c++) mix_words(p, &v, n, c, plane[c]);
   for (int i = 0; i < n; i++) {
-    out[3 * i] = plane[0][i];
-    out[3 * i + 1] = plane[1][i];
-    out[3 * i + 2] = plane[2][i];
+    uint32_t a0 = v.top0[i], a1 = v.top1[i], b0 = v.low0[i], b1 = v.low1[i];
+    plane[0][i] = mix(byte_of(a0, 0), byte_of(a1, 8), byte_of(b0, 0), byte_of(b1, 8), p, i);
+    plane[1][i] = mix(byte_of(a0, 8), byte_of(a1, 16), byte_of(b0, 8), byte_of(b1, 16), p, i);
+    plane[2][i] = mix(byte_of(a0, 16), byte_of(a1, 24), byte_of(b0, 16), byte_of(b1, 24), p, i);
   }
+  weave(plane, n, out);
 }
 
 INLINE void warp_tile(const tp__warp *warp, const places *p, int n, float *restrict out)
@@ -206,16 +208,39 @@ static void warp_row(const tp__warp *warp, int y, float *out)
 
 /* ---- resizing ---- */
 
-static void stretch8(const uint8_t *restrict row, const tp__tap *restrict taps, int ow,
+INLINE void stretch_tile8(const uint8_t *row, const tp__tap *taps, int n, float *restrict out)
+{
+  uint32_t a[tile], b[tile];
+  float weight[tile], plane[3][tile];
+  for (int i = 0; i < n; i++) {
+    ptrdiff_t lower = taps[i].lower, upper = taps[i].upper;
+    __asm__("" : "+r"(lower), "+r"(upper)); /* as in load_words */
+    a[i] = load32(row + lower);
+    b[i] = load32(row + upper);
+    weight[i] = taps[i].weight;
+  }
+  for (int i = 0; i < n; i++)
+    for (int c = 0; c < 3; c++) {
+      float left = byte_of(a[i], 8 * c);
+      plane[c][i] = left + (byte_of(b[i], 8 * c) - left) * weight[i];
+    }
+  weave(plane, n, out);
+}
+
+/* The words of a tile reach one byte past their pixel, so columns that use the row's last pixel are
+ * done one by one. */
+static void stretch8(const uint8_t *restrict row, int w, const tp__tap *restrict taps, int ow,
                      float *restrict out)
 {
-  for (int x = 0; x < ow; x++, out += 3) {
-    const uint8_t *a = row + taps[x].lower, *b = row + taps[x].upper;
+  int words_end = ow, x = 0;
+  while (words_end > 0 && taps[words_end - 1].upper > 3 * w - 4) words_end--;
+  for (; x < words_end; x += tile)
+    stretch_tile8(row, taps + x, words_end - x < tile ? words_end - x : tile, out + 3 * x);
+  for (x = words_end; x < ow; x++)
     for (int c = 0; c < 3; c++) {
-      float left = (float)a[c];
-      out[c] = left + ((float)b[c] - left) * taps[x].weight;
+      float left = (float)row[taps[x].lower + c], right = (float)row[taps[x].upper + c];
+      out[3 * x + c] = left + (right - left) * taps[x].weight;
     }
-  }
 }
 
 static void stretch(const float *restrict row, const tp__tap *restrict taps, int ow,

@@ -71,8 +71,8 @@ static void instruction_sets_agree(void **state)
       k->mirror(in, n, back);
       assert_memory_equal(back, expected_back, (size_t)n * 3);
     }
-    base->stretch8(in, taps, ow, a);
-    k->stretch8(in, taps, ow, b);
+    base->stretch8(in, w, taps, ow, a);
+    k->stretch8(in, w, taps, ow, b);
     assert_memory_equal(a, b, ow * 3 * sizeof *a);
     k->stretch(wide, taps, ow, b);
     assert_memory_equal(a, b, ow * 3 * sizeof *a);
