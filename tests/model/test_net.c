@@ -161,6 +161,43 @@ static void counts_and_freezing(void **state)
   }
 }
 
+/* The coefficients of the larger models of both families. Expected: count_params() of
+ * Keras 3.15.1's EfficientNetB0...B7 at 224x224; trainable numbers of Lite0...Lite4 in millions, as
+ * its authors list them. */
+static void coefficients_give_the_larger_models(void **state)
+{
+  (void)state;
+  static const struct {
+    float width, depth;
+    int64_t b_total;
+    double lite_millions; /* 0: none of that size */
+  } cases[] = {
+      {1.0f, 1.0f, 5330571, 4.7},  {1.0f, 1.1f, 7856239, 5.4},   {1.1f, 1.2f, 9177569, 6.1},
+      {1.2f, 1.4f, 12320535, 8.2}, {1.4f, 1.8f, 19466823, 13.0}, {1.6f, 2.2f, 30562527, 0},
+      {1.8f, 2.6f, 43265143, 0},   {2.0f, 3.1f, 66658687, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tp__model_spec spec = {.name = "efficientnet-b0",
+                           .height = 224,
+                           .width = 224,
+                           .classes = 1000,
+                           .width_coefficient = cases[i].width,
+                           .depth_coefficient = cases[i].depth};
+    int64_t total, trainable;
+    tp__net *net = build(&spec, false);
+    tp__net_count(net, &total, &trainable);
+    assert_int_equal(total, cases[i].b_total);
+    tp__net_free(net);
+    if (cases[i].lite_millions == 0) continue;
+    spec.name = "efficientnet-lite0";
+    net = build(&spec, false);
+    tp__net_count(net, &total, &trainable);
+    assert_int_equal((int64_t)((double)trainable / 1e5 + 0.5),
+                     (int64_t)(cases[i].lite_millions * 10 + 0.5));
+    tp__net_free(net);
+  }
+}
+
 static void freezing_can_be_changed_and_has_a_limit(void **state)
 {
   (void)state;
@@ -263,6 +300,7 @@ int main(void)
       cmocka_unit_test(layers_are_keras),
       cmocka_unit_test(parameters_are_keras),
       cmocka_unit_test(counts_and_freezing),
+      cmocka_unit_test(coefficients_give_the_larger_models),
       cmocka_unit_test(freezing_can_be_changed_and_has_a_limit),
       cmocka_unit_test(values_are_set),
       cmocka_unit_test(wrong_specifications_are_refused),
