@@ -1,0 +1,73 @@
+/* cpu - the device: choice of the instruction set, description, measured peak; see cpu.h */
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void cpu_free(tp__backend *backend)
+{
+  free(backend);
+}
+
+static const char *set_name(const char *name)
+{
+  if (strcmp(name, "avx512") == 0) return "AVX-512";
+  if (strcmp(name, "avx2") == 0) return "AVX2";
+  return "baseline vectors";
+}
+
+tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err)
+{
+  const tp__kernels *kernels = NULL;
+  const char *cap = getenv("TEPAL_CPU");
+  tp_status status = tp__kernels_choose(cap != NULL && cap[0] != '\0' ? cap : NULL, &kernels, err);
+  if (status != TP_OK) return tp__at(err, status, "environment variable TEPAL_CPU");
+  tp__cpu *cpu = tp__calloc(1, sizeof *cpu, err);
+  if (cpu == NULL) return TP_ERR_INTERNAL;
+  cpu->pool = pool;
+  cpu->kernels = kernels;
+  cpu->base = (tp__backend){
+      .name = "cpu",
+      .replicas = 1,
+      .free = cpu_free,
+      .state_new = tp__cpu_state_new,
+      .state_free = tp__cpu_state_free,
+      .state_write = tp__cpu_state_write,
+      .state_read = tp__cpu_state_read,
+      .compile = tp__cpu_compile,
+      .program_free = tp__cpu_program_free,
+      .program_info = tp__cpu_program_info,
+      .run = tp__cpu_run,
+  };
+  int threads = tp__pool_threads(pool);
+  snprintf(cpu->base.device, sizeof cpu->base.device, "%d thread%s, %s", threads,
+           threads == 1 ? "" : "s", set_name(kernels->name));
+  *backend = &cpu->base;
+  return TP_OK;
+}
+
+struct peak {
+  const tp__kernels *kernels;
+  double seconds;
+  double *gflops; /* per thread */
+};
+
+static void measure(void *arg, size_t index, int worker)
+{
+  (void)worker;
+  struct peak *p = arg;
+  p->gflops[index] = p->kernels->peak(p->seconds);
+}
+
+double tp__cpu_peak_gflops(tp__backend *backend, double seconds)
+{
+  tp__cpu *cpu = (tp__cpu *)backend;
+  size_t threads = (size_t)tp__pool_threads(cpu->pool);
+  double *gflops = calloc(threads, sizeof *gflops), sum = 0;
+  if (gflops == NULL) return 0;
+  struct peak p = {.kernels = cpu->kernels, .seconds = seconds, .gflops = gflops};
+  tp__pool_for(cpu->pool, threads, measure, &p);
+  for (size_t i = 0; i < threads; i++) sum += gflops[i];
+  free(gflops);
+  return sum;
+}

@@ -1,0 +1,83 @@
+/* reference - one plain loop per operator: the definition of what each operator of TP__OP_MAP
+ * computes.
+ *
+ *   reference_layers.c   pixels and layers, forward      reference_loss.c     softmax,
+ * cross-entropy, dropout, sums reference_grads.c    their gradients reference_update.c   folding,
+ * Adam, SGD reference.c          the table, and the executor that runs a whole graph with it, dense
+ * and in order
+ *
+ * Sums are made in double and rounded once, so these functions are also the more exact ones. The
+ * fast executor uses some of them directly, where an operator is too small or too rare to deserve
+ * more (listed in plan.h).
+ */
+#ifndef TP_REFERENCE_H
+#define TP_REFERENCE_H
+
+#include "view.h"
+
+typedef struct tp__ref {
+  const tp__node *node;
+  int64_t n; /* examples (of per-example operands) */
+  tp__view in[TP__OPERANDS_MAX];
+  tp__view out; /* joints add to it, everything else overwrites it */
+} tp__ref;
+
+typedef void (*tp__ref_fn)(const tp__ref *r);
+
+/* NULL for the sources (INPUT, PARAM, CONSTANT). */
+tp__ref_fn tp__reference(tp__op op);
+
+/* The activation and its derivative at x. */
+double tp__ref_act(tp__act act, double x);
+double tp__ref_act_slope(tp__act act, double x);
+
+static inline const float *tp__ref_f32(const tp__ref *r, int operand)
+{
+  return r->in[operand].data;
+}
+
+/* The functions, by file. */
+void tp__ref_affine(const tp__ref *r);
+void tp__ref_normalize(const tp__ref *r);
+void tp__ref_pad(const tp__ref *r);
+void tp__ref_conv(const tp__ref *r);
+void tp__ref_depthwise(const tp__ref *r);
+void tp__ref_bias_add(const tp__ref *r);
+void tp__ref_batch_norm(const tp__ref *r);
+void tp__ref_activation(const tp__ref *r);
+void tp__ref_add(const tp__ref *r);
+void tp__ref_mul(const tp__ref *r);
+void tp__ref_global_pool(const tp__ref *r);
+void tp__ref_reshape(const tp__ref *r);
+void tp__ref_matmul(const tp__ref *r);
+
+void tp__ref_dropout(const tp__ref *r);
+void tp__ref_softmax(const tp__ref *r);
+void tp__ref_cross_entropy(const tp__ref *r);
+void tp__ref_weighted_sum(const tp__ref *r);
+void tp__ref_cross_entropy_grad(const tp__ref *r);
+void tp__ref_scale_rows(const tp__ref *r);
+
+void tp__ref_conv_input_grad(const tp__ref *r);
+void tp__ref_conv_kernel_grad(const tp__ref *r);
+void tp__ref_depthwise_input_grad(const tp__ref *r);
+void tp__ref_depthwise_kernel_grad(const tp__ref *r);
+void tp__ref_sum_to_last(const tp__ref *r);
+void tp__ref_batch_norm_input_grad(const tp__ref *r);
+void tp__ref_batch_norm_gamma_grad(const tp__ref *r);
+void tp__ref_activation_grad(const tp__ref *r);
+void tp__ref_sum_spatial(const tp__ref *r);
+void tp__ref_broadcast_spatial(const tp__ref *r);
+void tp__ref_matmul_input_grad(const tp__ref *r);
+void tp__ref_matmul_kernel_grad(const tp__ref *r);
+void tp__ref_crop(const tp__ref *r);
+
+void tp__ref_fold_kernel(const tp__ref *r);
+void tp__ref_fold_bias(const tp__ref *r);
+void tp__ref_adam_m(const tp__ref *r);
+void tp__ref_adam_v(const tp__ref *r);
+void tp__ref_adam_param(const tp__ref *r);
+void tp__ref_sgd_momentum(const tp__ref *r);
+void tp__ref_sgd_param(const tp__ref *r);
+
+#endif

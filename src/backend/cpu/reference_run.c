@@ -1,0 +1,119 @@
+/* reference_run - the executor of nothing but plain functions: every value dense, for the whole
+ * batch, one node after the other, no rewriting. What the planned executor is tested against.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+#include "reference.h"
+
+struct tp__plain {
+  void **data; /* by node: its own memory; NULL for inputs and parameters */
+  size_t count;
+  void **pending; /* by assignment: the new value until the run is over */
+  size_t n_assignments;
+};
+
+/* Bytes of a value for the whole batch. All elements are 4 bytes. */
+static size_t value_bytes(const tp__node *n, int64_t batch)
+{
+  size_t elements = tp__shape_elements(&n->shape, batch), bytes = 0;
+  return tp__mul_size(elements, 4, &bytes) ? bytes : SIZE_MAX;
+}
+
+static bool has_memory(const tp__node *n)
+{
+  return n->op != TP__OP_INPUT && n->op != TP__OP_PARAM;
+}
+
+static tp_status check_memory(tp__program *p, tp_error *err)
+{
+  uint64_t sum = 0;
+  for (int32_t v = 0; v < p->graph->count; v++) {
+    uint64_t bytes = has_memory(&p->graph->node[v]) ? value_bytes(&p->graph->node[v], p->batch) : 0;
+    sum = sum > UINT64_MAX - bytes ? UINT64_MAX : sum + bytes;
+  }
+  p->info.activation_bytes = sum;
+  p->info.chunk = (int)p->batch;
+  return tp__program_fits(p, sum, err);
+}
+
+tp_status tp__plain_new(tp__program *p, tp_error *err)
+{
+  const tp__graph *g = p->graph;
+  TP__TRY(check_memory(p, err));
+  tp__plain *plain = tp__calloc(1, sizeof *plain, err);
+  if (plain == NULL) return TP_ERR_INTERNAL;
+  p->plain = plain;
+  plain->data = tp__calloc((size_t)g->count, sizeof *plain->data, err);
+  plain->pending = tp__calloc(g->n_assignments, sizeof *plain->pending, err);
+  if (plain->data == NULL || plain->pending == NULL) return TP_ERR_INTERNAL;
+  plain->count = (size_t)g->count;
+  plain->n_assignments = g->n_assignments;
+  for (int32_t v = 0; v < g->count; v++) {
+    if (!has_memory(&g->node[v])) continue;
+    plain->data[v] = tp__calloc_aligned(value_bytes(&g->node[v], p->batch), 1, err);
+    if (plain->data[v] == NULL) return TP_ERR_INTERNAL;
+  }
+  for (size_t i = 0; i < g->n_assignments; i++) {
+    plain->pending[i] =
+        tp__calloc_aligned(value_bytes(&g->node[g->assignment[i].param], 1), 1, err);
+    if (plain->pending[i] == NULL) return TP_ERR_INTERNAL;
+  }
+  return TP_OK;
+}
+
+void tp__plain_free(tp__plain *plain)
+{
+  if (plain == NULL) return;
+  for (size_t v = 0; v < plain->count; v++) free(plain->data[v]);
+  for (size_t i = 0; i < plain->n_assignments; i++) free(plain->pending[i]);
+  free(plain->data);
+  free(plain->pending);
+  free(plain);
+}
+
+/* Feeds and parameters are only read. */
+static void *value_data(const tp__program *p, tp__value v)
+{
+  const tp__node *n = &p->graph->node[v];
+  if (n->op == TP__OP_INPUT) return (void *)(uintptr_t)p->fed[v];
+  return n->op == TP__OP_PARAM ? p->entry[v]->data : p->plain->data[v];
+}
+
+static void run_node(tp__program *p, tp__value v, int64_t n)
+{
+  const tp__node *node = &p->graph->node[v];
+  tp__ref r = {.node = node, .n = n, .out = tp__view_of(&node->shape, n, 0)};
+  r.out.data = value_data(p, v);
+  for (int i = 0; i < node->n_in; i++) {
+    if (node->in[i] == TP__NONE) continue;
+    r.in[i] = tp__view_of(&p->graph->node[node->in[i]].shape, n, 0);
+    r.in[i].data = value_data(p, node->in[i]);
+  }
+  if (tp__op_is_joint(node->op)) memset(r.out.data, 0, value_bytes(node, 1));
+  tp__reference(node->op)(&r);
+}
+
+void tp__plain_run(tp__program *p, int64_t n)
+{
+  const tp__graph *g = p->graph;
+  for (int32_t v = 0; v < g->count; v++) {
+    if (g->node[v].op == TP__OP_CONSTANT)
+      *(float *)p->plain->data[v] = g->node[v].attr.f[0];
+    else if (has_memory(&g->node[v]))
+      run_node(p, v, n);
+  }
+  for (size_t o = 0; o < g->n_outputs; o++) {
+    tp__value v = g->output[o].value;
+    if (p->fetched[o] != NULL) memcpy(p->fetched[o], value_data(p, v), value_bytes(&g->node[v], n));
+  }
+  for (size_t i = 0; i < g->n_assignments; i++)
+    memcpy(p->plain->pending[i], value_data(p, g->assignment[i].value),
+           value_bytes(&g->node[g->assignment[i].param], 1));
+  for (size_t i = 0; i < g->n_assignments; i++) {
+    tp__entry *e = p->entry[g->assignment[i].param];
+    memcpy(e->data, p->plain->pending[i], value_bytes(&g->node[g->assignment[i].param], 1));
+    e->version = ++p->state->clock;
+  }
+}
