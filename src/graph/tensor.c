@@ -46,9 +46,15 @@ const char *tp__dtype_name(tp__dtype dtype)
   return "?";
 }
 
+static int rank_of(const tp__shape *shape)
+{
+  return shape->rank < 0 ? 0 : shape->rank > TP__RANK_MAX ? TP__RANK_MAX : shape->rank;
+}
+
 size_t tp__shape_elements(const tp__shape *shape, int64_t n)
 {
   size_t elements = 1;
+  if (shape->rank != rank_of(shape)) return SIZE_MAX;
   for (int i = 0; i < shape->rank; i++) {
     int64_t dim = shape->dim[i] == TP__N ? n : shape->dim[i];
     if (dim < 0 || !tp__mul_size(elements, (size_t)dim, &elements)) return SIZE_MAX;
@@ -59,23 +65,25 @@ size_t tp__shape_elements(const tp__shape *shape, int64_t n)
 bool tp__shape_equal(const tp__shape *a, const tp__shape *b)
 {
   if (a->rank != b->rank) return false;
-  for (int i = 0; i < a->rank; i++)
+  for (int i = 0; i < rank_of(a); i++)
     if (a->dim[i] != b->dim[i]) return false;
   return true;
 }
 
 char *tp__shape_text(const tp__shape *shape, char text[96])
 {
-  size_t used = 0;
-  used += (size_t)snprintf(text, 96, "(");
-  for (int i = 0; i < shape->rank && used < 90; i++) {
-    const char *comma = i + 1 < shape->rank ? ", " : shape->rank == 1 ? "," : "";
+  enum { SIZE = 96 };
+  int rank = rank_of(shape);
+  size_t used = (size_t)snprintf(text, SIZE, "(");
+  for (int i = 0; i < rank && used < SIZE; i++) {
+    const char *comma = i + 1 < rank ? ", " : rank == 1 ? "," : "";
     if (shape->dim[i] == TP__N)
-      used += (size_t)snprintf(text + used, 96 - used, "None%s", comma);
+      used += (size_t)snprintf(text + used, SIZE - used, "None%s", comma);
     else
-      used += (size_t)snprintf(text + used, 96 - used, "%lld%s", (long long)shape->dim[i], comma);
+      used += (size_t)snprintf(text + used, SIZE - used, "%lld%s", (long long)shape->dim[i], comma);
   }
-  if (used < 95) snprintf(text + used, 96 - used, ")");
+  if (used < SIZE) used += (size_t)snprintf(text + used, SIZE - used, ")");
+  if (used >= SIZE) memcpy(text + SIZE - 4, "...", 4); /* only shapes that no memory could hold */
   return text;
 }
 
