@@ -128,6 +128,9 @@ typedef struct tp_strings {
   size_t count;
 } tp_strings;
 
+/* What tp_options_set made for one struct; private. */
+typedef struct tp_options_memory tp_options_memory;
+
 /* How data sets are read. A data set is given as one or more patterns, each of them one of
  *   a glob pattern of TFRecord shards    'train/\*.tfrec' (gzip and zlib are recognised)
  *   a folder                             with one sub-folder of photos per class, or shards, or photos without labels
@@ -148,6 +151,7 @@ typedef struct tp_data_options {
 } tp_data_options;
 
 typedef struct tp_train_options {
+  tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
   tp_strings train, val;    /* patterns; val may be empty: no validation */
   const char *model;        /* "efficientnet-b0", "efficientnet-lite0" */
@@ -200,6 +204,7 @@ typedef struct tp_train_options {
 } tp_train_options;
 
 typedef struct tp_predict_options {
+  tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
   tp_strings runs;           /* one run folder or checkpoint, or several: an ensemble */
   tp_strings inputs;         /* patterns; --data on the command line */
@@ -214,6 +219,7 @@ typedef struct tp_predict_options {
 } tp_predict_options;
 
 typedef struct tp_evaluate_options {
+  tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
   tp_strings runs, inputs;   /* a run (or ensemble) on data ... */
   const char *predictions, *truth; /* ... or one CSV against another */
@@ -224,6 +230,7 @@ typedef struct tp_evaluate_options {
 } tp_evaluate_options;
 
 typedef struct tp_inspect_options {
+  tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
   tp_strings inputs;         /* patterns; each folder of shards is one split */
   const char *json;          /* NULL, or where to save what was found */
@@ -231,6 +238,7 @@ typedef struct tp_inspect_options {
 } tp_inspect_options;
 
 typedef struct tp_pack_options {
+  tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
   tp_strings inputs;         /* folder per class, CSV or shards */
   const char *out;           /* folder: out/train/NN-WxH-COUNT.tfrec, ... and out/labels.txt */
@@ -243,6 +251,7 @@ typedef struct tp_pack_options {
 } tp_pack_options;
 
 typedef struct tp_draw_options {
+  tp_options_memory *memory; /* private; NULL at first */
   const char *out;           /* folder: train/, val/, test/ shards, labels.txt, test_labels.csv, sample_submission.csv */
   int species;               /* 16, at most 32 */
   int train, val, test;      /* pictures of each species: 40, 10, 10 */
@@ -264,8 +273,11 @@ typedef struct tp_option {
   const char *help;    /* one line */
 } tp_option;
 
-const tp_option *tp_options_list(tp_options_kind kind, size_t *count);
-/* options: the struct of that kind, filled with defaults. */
+/* The index-th option of a kind, in the order of the help; false when there is none. */
+bool tp_options_at(tp_options_kind kind, size_t index, tp_option *option);
+/* True when the option is a switch: on the command line it takes no value (--no-NAME turns it off). */
+bool tp_options_is_switch(tp_options_kind kind, const char *name);
+/* Fills a struct of that kind with the defaults; whatever was in it is lost. */
 void tp_options_default(tp_options_kind kind, void *options);
 /* Sets one option from text; name with '-' or '_'. A switch takes "true"/"false" (NULL: true). Options that take several values (tp_strings) add one.
  * Errors: TP_ERR_USAGE: unknown name (with the nearest), wrong value with what is allowed. The struct is unchanged then. */
