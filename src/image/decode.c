@@ -6,6 +6,7 @@
 /* Pillow's limit against decompression bombs, and just within TensorFlow's (2^29 values of three
  * channels). */
 static const uint64_t default_max_pixels = 178956970;
+static const uint64_t max_side = 65535; /* JPEG's own; row buffers and weights grow with it */
 
 tp_status tp__pixels_check(uint64_t height, uint64_t width, uint64_t limit, tp_error *err)
 {
@@ -13,12 +14,12 @@ tp_status tp__pixels_check(uint64_t height, uint64_t width, uint64_t limit, tp_e
   if (height == 0 || width == 0)
     return tp__fail(err, TP_ERR_DATA, "the header gives the size %llu x %llu",
                     (unsigned long long)width, (unsigned long long)height);
-  if (height > INT32_MAX / 3 || width > INT32_MAX / 3 || height * width > limit)
-    return tp__fail(
-        err, TP_ERR_DATA,
-        "the header gives the size %llu x %llu, more than the limit of %llu pixels; a damaged "
-        "file, or one to make smaller first",
-        (unsigned long long)width, (unsigned long long)height, (unsigned long long)limit);
+  if (height > max_side || width > max_side || height * width > limit)
+    return tp__fail(err, TP_ERR_DATA,
+                    "the header gives the size %llu x %llu, more than the limit of %llu pixels or "
+                    "%llu a side: a damaged file, or one to make smaller first",
+                    (unsigned long long)width, (unsigned long long)height,
+                    (unsigned long long)limit, (unsigned long long)max_side);
   return TP_OK;
 }
 

@@ -1,11 +1,13 @@
 /* image - from encoded bytes to pixels, and every change of pixels: decode, resize, flip, rotate.
  *
- * Pixels are [H,W,3], RGB, values 0...255: 8-bit as decoded and flipped, float32 once resized or rotated (DESIGN D6).
- * Numbers follow TensorFlow and Keras: decode_jpeg's default DCT and upsampling, tf.image.resize's half-pixel centres,
- * Keras' RandomFlip and RandomRotation. Everything is a function of its arguments: random draws are made from the key of
- * (seed, epoch, example), so results do not depend on threads, batches or order.
+ * Pixels are [H,W,3], RGB, values 0...255: 8-bit as decoded and flipped, float32 once resized or
+ * rotated (DESIGN D6). Numbers follow TensorFlow and Keras: decode_jpeg's default DCT and
+ * upsampling, tf.image.resize's half-pixel centres, Keras' RandomFlip and RandomRotation.
+ * Everything is a function of its arguments: random draws are made from the key of (seed, epoch,
+ * example), so results do not depend on threads, batches or order.
  *
- * Neighbours: data gives encoded bytes; pipeline calls tp__image_prepare from many threads, one tp__image_scratch each.
+ * Neighbours: data gives encoded bytes; pipeline calls tp__image_prepare from many threads, one
+ * tp__image_scratch each.
  */
 #ifndef TP_IMAGE_H
 #define TP_IMAGE_H
@@ -14,15 +16,28 @@
 #include "base/rng.h"
 
 typedef enum tp__image_format {
-  TP__FORMAT_UNKNOWN, TP__FORMAT_EMPTY, TP__FORMAT_JPEG, TP__FORMAT_PNG, TP__FORMAT_GIF, TP__FORMAT_WEBP,
-  TP__FORMAT_BMP, TP__FORMAT_TIFF, TP__FORMAT_HTML, TP__FORMAT_JPEG_XL_OR_AVIF
+  TP__FORMAT_UNKNOWN,
+  TP__FORMAT_EMPTY,
+  TP__FORMAT_JPEG,
+  TP__FORMAT_PNG,
+  TP__FORMAT_GIF,
+  TP__FORMAT_WEBP,
+  TP__FORMAT_BMP,
+  TP__FORMAT_TIFF,
+  TP__FORMAT_HTML,
+  TP__FORMAT_JPEG_XL_OR_AVIF
 } tp__image_format;
 
 /* By content, never by name. */
 tp__image_format tp__image_format_of(const uint8_t *bytes, size_t size);
 const char *tp__image_format_name(tp__image_format format);
 
-typedef enum tp__fill { TP__FILL_REFLECT, TP__FILL_CONSTANT, TP__FILL_NEAREST, TP__FILL_WRAP } tp__fill;
+typedef enum tp__fill {
+  TP__FILL_REFLECT,
+  TP__FILL_CONSTANT,
+  TP__FILL_NEAREST,
+  TP__FILL_WRAP
+} tp__fill;
 
 typedef struct tp__decode_options {
   bool accurate_dct;   /* libjpeg's slow integer DCT instead of TensorFlow's default */
@@ -44,30 +59,38 @@ typedef struct tp__image_scratch {
 } tp__image_scratch;
 void tp__image_scratch_free(tp__image_scratch *scratch);
 
-/* Size and orientation from the header alone, without decoding. orientation: EXIF 1...8 (1 when there is none). */
-tp_status tp__image_header(const uint8_t *bytes, size_t size, int *height, int *width, int *orientation,
-                           tp_error *err) TP_CHECKED;
+/* Size and orientation from the header alone, without decoding. orientation: EXIF 1...8 (1 when
+ * there is none). */
+tp_status tp__image_header(const uint8_t *bytes, size_t size, int *height, int *width,
+                           int *orientation, tp_error *err) TP_CHECKED;
 
-/* Decodes JPEG (grey, YCbCr, RGB, CMYK/YCCK as TensorFlow does) or PNG (alpha dropped, grey and palette expanded, 16 bit
- * reduced) to RGB. Errors: TP_ERR_DATA: other formats by name, cut short, damaged, too large. */
+/* Decodes JPEG (grey, YCbCr, RGB, CMYK/YCCK as TensorFlow does) or PNG (alpha dropped, grey and
+ * palette expanded, 16 bit reduced) to RGB. options may be NULL: the defaults. Errors: TP_ERR_DATA:
+ * other formats by name, cut short, damaged, too large (pixels, or more than 65,535 a side); the
+ * picture's pixels are lost then. */
 tp_status tp__image_decode(const uint8_t *bytes, size_t size, const tp__decode_options *options,
                            tp__picture *picture, tp_error *err) TP_CHECKED;
 
-/* Bilinear as tf.image.resize(antialias=...): half-pixel centres; from 8-bit or (in_float) float [h,w,3] to float [oh,ow,3]. */
-tp_status tp__image_resize(const uint8_t *in8, const float *in_float, int h, int w, float *out, int oh,
-                           int ow, bool antialias, tp_error *err) TP_CHECKED;
+/* Bilinear as tf.image.resize(antialias=...): half-pixel centres; from in8 or in_float (the other
+ * is NULL) [h,w,3] to float [oh,ow,3], which is elsewhere. */
+tp_status tp__image_resize(const uint8_t *in8, const float *in_float, int h, int w, float *out,
+                           int oh, int ow, bool antialias, tp_error *err) TP_CHECKED;
 
 /* Left-right mirror, in place, of 8-bit or float pixels. */
 void tp__image_flip8(uint8_t *rgb, int h, int w);
 void tp__image_flip(float *rgb, int h, int w);
 
-/* The 8 coefficients (output pixel -> input pixel) of a rotation by turn (fraction of a full turn, positive is
- * counter-clockwise) about the centre ((w-1)/2, (h-1)/2), as Keras' RandomRotation computes them in float32. */
+/* The 8 coefficients (output pixel -> input pixel) of a rotation by turn (fraction of a full turn,
+ * positive is counter-clockwise) about the centre ((w-1)/2, (h-1)/2), as Keras' RandomRotation
+ * computes them in float32. */
 void tp__image_rotation(float turn, int h, int w, float matrix[8]);
 
-/* Samples in (8-bit or float, [h,w,3]) through an affine matrix, as Keras' layers (bilinear, or nearest where asked); out: float [h,w,3]. */
-void tp__image_affine(const uint8_t *in8, const float *in_float, int h, int w, const float matrix[8],
-                      tp__fill fill, float fill_value, bool bilinear, float *out);
+/* Samples in8 or in_float (the other is NULL), [h,w,3], through an affine matrix as Keras' layers
+ * do (bilinear, or nearest where asked); out: float [h,w,3], elsewhere. fill_value is finite and
+ * counts for the constant fill. */
+void tp__image_affine(const uint8_t *in8, const float *in_float, int h, int w,
+                      const float matrix[8], tp__fill fill, float fill_value, bool bilinear,
+                      float *out);
 
 /* What happens to one example between its bytes and the batch. */
 typedef struct tp__image_recipe {
@@ -75,8 +98,9 @@ typedef struct tp__image_recipe {
   bool antialias;
   tp__decode_options decode;
   /* augmentation: only in training */
-  bool flip;          /* mirror with probability 1/2 */
-  float rotate;       /* each example turns by uniform(-rotate, rotate) of a full turn; 0: none; at most 1 */
+  bool flip;    /* mirror with probability 1/2 */
+  float rotate; /* each example turns by uniform(-rotate, rotate) of a full turn; 0: none; at most 1
+                 */
   tp__fill fill;
   float fill_value;
   /* a fixed view for test-time augmentation, applied after decoding and resizing */
@@ -84,20 +108,25 @@ typedef struct tp__image_recipe {
   float always_rotate; /* fraction of a turn */
 } tp__image_recipe;
 
-/* True when prepared pixels may be fractional (a rotation, or a resize of a picture of another size). The pipeline stores
- * batches as 8-bit only when this is false for the recipe and all pictures have the network's size already. */
+/* True when prepared pixels may be fractional (a rotation, or a resize of a picture of another
+ * size). The pipeline stores batches as 8-bit only when this is false for the recipe and all
+ * pictures have the network's size already. */
 bool tp__image_recipe_is_float(const tp__image_recipe *recipe);
 
-/* Decode, resize (only if the size differs), flip, rotate: bytes to float [height,width,3], 0...255. `augment` says whether
- * the recipe's random part is applied with this key (training) or not. */
-tp_status tp__image_prepare(const tp__image_recipe *recipe, const uint8_t *bytes, size_t size, bool augment,
-                            tp__key key, tp__image_scratch *scratch, float *out, tp_error *err) TP_CHECKED;
+/* Decode, resize (only if the size differs), flip, rotate: bytes to float [height,width,3],
+ * 0...255. `augment` says whether the recipe's random part is applied with this key (training) or
+ * not. */
+tp_status tp__image_prepare(const tp__image_recipe *recipe, const uint8_t *bytes, size_t size,
+                            bool augment, tp__key key, tp__image_scratch *scratch, float *out,
+                            tp_error *err) TP_CHECKED;
 
 /* The second half alone, from a decoded 8-bit picture (cached pixels): resize, flip, rotate. */
-tp_status tp__image_finish(const tp__image_recipe *recipe, const uint8_t *rgb, int h, int w, bool augment,
-                           tp__key key, tp__image_scratch *scratch, float *out, tp_error *err) TP_CHECKED;
+tp_status tp__image_finish(const tp__image_recipe *recipe, const uint8_t *rgb, int h, int w,
+                           bool augment, tp__key key, tp__image_scratch *scratch, float *out,
+                           tp_error *err) TP_CHECKED;
 
-/* JPEG writing (the demo's flowers, `pack` of resized photos): baseline, 4:2:0, quality 1...100. Adds to out. */
+/* JPEG writing (the demo's flowers, `pack` of resized photos): baseline, 4:2:0, quality 1...100.
+ * Adds to out. */
 tp_status tp__image_encode_jpeg(const uint8_t *rgb, int h, int w, int quality, tp__buffer *out,
                                 tp_error *err) TP_CHECKED;
 

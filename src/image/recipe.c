@@ -34,15 +34,24 @@ static void mirror_rows(const uint8_t *in, int h, int w, uint8_t *out)
   for (int y = 0; y < h; y++) k->mirror(in + (size_t)y * row, w, out + (size_t)y * row);
 }
 
+/* In place: blocks from both ends change sides mirrored, what is left in the middle is mirrored by
+ * itself. */
 void tp__image_flip8(uint8_t *rgb, int h, int w)
 {
+  enum { block = 64 };
+  const tp__image_kernels *k = tp__image_kernels_best();
+  uint8_t a[2 * block * 3], b[block * 3];
   for (int y = 0; y < h; y++, rgb += (size_t)w * 3) {
-    uint8_t *left = rgb, *right = rgb + ((size_t)w - 1) * 3, pixel[3];
-    for (; left < right; left += 3, right -= 3) {
-      memcpy(pixel, left, 3);
-      memcpy(left, right, 3);
-      memcpy(right, pixel, 3);
+    uint8_t *left = rgb, *right = rgb + (size_t)w * 3;
+    for (; right - left > 2 * block * 3; left += block * 3) {
+      right -= block * 3;
+      k->mirror(left, block, a);
+      k->mirror(right, block, b);
+      memcpy(left, b, block * 3);
+      memcpy(right, a, block * 3);
     }
+    k->mirror(left, (int)(right - left) / 3, a);
+    memcpy(left, a, (size_t)(right - left));
   }
 }
 

@@ -172,17 +172,34 @@ INLINE void warp_tile(const tp__warp *warp, const places *p, int n, float *restr
   }
 }
 
+/* Whether pixels x...x+n-1 of the row read only inside the picture; coordinates are monotonic, so
+ * the ends tell. */
+INLINE bool is_inside(const tp__warp *warp, int x, int y, int n)
+{
+  const float *m = warp->matrix, right = (float)(warp->w - 1), bottom = (float)(warp->h - 1);
+  for (int end = 0; end < 2; end++) {
+    float mx = (float)(end == 0 ? x : x + n - 1), my = (float)y;
+    float ix = (m[0] * mx + m[1] * my) + m[2], iy = (m[3] * mx + m[4] * my) + m[5];
+    if (!(ix >= 0 && ix <= right && iy >= 0 && iy <= bottom)) return false;
+  }
+  return true;
+}
+
 INLINE void warp_row_with(const tp__warp *warp, int y, tp__fill fill, float *out)
 {
   places p;
   for (int x = 0; x < warp->w; x += tile, out += 3 * tile) {
-    int n = warp->w - x < tile ? warp->w - x : tile;
-    find_places(warp, x, y, n, fill, &p);
+    const int n = warp->w - x < tile ? warp->w - x : tile;
+    const bool inside = is_inside(warp, x, y, n);
+    if (inside)
+      find_places(warp, x, y, n, TP__FILL_NEAREST, &p); /* the cheapest fold, and none happens */
+    else
+      find_places(warp, x, y, n, fill, &p);
     if (warp->in8 != NULL)
       warp_tile8(warp, &p, n, out);
     else
       warp_tile(warp, &p, n, out);
-    if (fill == TP__FILL_CONSTANT)
+    if (fill == TP__FILL_CONSTANT && !inside)
       for (int i = 0; i < n; i++)
         if (!p.inside[i]) tp__warp_pixel(warp, x + i, y, true, out + 3 * i);
   }

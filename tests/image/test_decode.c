@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include <jpeglib.h>
+#include <zlib.h>
 
 #include "image/image.h"
 #include "npz.h"
@@ -116,6 +117,51 @@ static void progressive_and_trailing_junk(void **state)
   tp__buffer_free(&other.rgb);
   tp__buffer_free(&progressive);
   tp__buffer_free(&b);
+}
+
+/* A small file that makes the decoder go over the picture again and again. */
+static void endless_scans(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__picture p = {0};
+  tp__buffer b = read_fixture("B08_whole.jpg"), progressive = as_progressive(&b), many;
+  size_t last = progressive.size - 2;
+  while (memcmp(progressive.data + last, "\xff\xda", 2) != 0) last--;
+  size_t scan = progressive.size - 2 - last;
+  tp__buffer_init(&many, 1 << 22);
+  assert_ok(tp__buffer_add(&many, progressive.data, last, &err));
+  for (int i = 0; i < 600; i++)
+    assert_ok(tp__buffer_add(&many, progressive.data + last, scan, &err));
+  assert_ok(tp__buffer_add(&many, "\xff\xd9", 2, &err));
+  assert_fails(tp__image_decode(many.data, many.size, NULL, &p, &err), TP_ERR_DATA, "scans");
+  tp__buffer_free(&many);
+  tp__buffer_free(&progressive);
+  tp__buffer_free(&b);
+  tp__buffer_free(&p.rgb);
+}
+
+/* A PNG header alone, with any size; its checksum is right. */
+static void wide_png(void **state)
+{
+  (void)state;
+  static const struct {
+    uint8_t size[8];
+    const char *words;
+  } cases[] = {{{0x00, 0x01, 0x00, 0x00, 0, 0, 0, 1}, "65536 x 1"},
+               {{0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff}, "overflow"}};
+  for (size_t i = 0; i < 2; i++) {
+    tp_error err = {0};
+    tp__picture p = {0};
+    uint8_t png[8 + 25 + 12] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    memcpy(png + 16, cases[i].size, 8);
+    memcpy(png + 24, "\x08\x02\0\0", 5);
+    uint32_t crc = (uint32_t)crc32(0, png + 12, 17);
+    for (int k = 0; k < 4; k++) png[29 + k] = (uint8_t)(crc >> (24 - 8 * k));
+    memcpy(png + 33, "\0\0\0\0IEND\xae\x42\x60\x82", 12);
+    assert_fails(tp__image_decode(png, sizeof png, NULL, &p, &err), TP_ERR_DATA, cases[i].words);
+    assert_true(p.rgb.capacity == 0);
+  }
 }
 
 static void png_alpha_is_dropped(void **state)
@@ -294,6 +340,8 @@ int main(void)
       cmocka_unit_test(refusals),
       cmocka_unit_test(formats_by_content),
       cmocka_unit_test(progressive_and_trailing_junk),
+      cmocka_unit_test(endless_scans),
+      cmocka_unit_test(wide_png),
       cmocka_unit_test(png_alpha_is_dropped),
       cmocka_unit_test(case_b09),
       cmocka_unit_test(png_of_every_kind),

@@ -79,6 +79,29 @@ static void flip_is_a_coin(void **state)
   assert_memory_equal(mirrored, rgb, count);
 }
 
+/* Every width, in place; two mirrors are none. */
+static void flip_of_flip(void **state)
+{
+  (void)state;
+  enum { most = 300 };
+  uint8_t row[2 * most * 3], flipped[2 * most * 3];
+  float wide[2 * most * 3];
+  for (int i = 0; i < 2 * most * 3; i++) row[i] = (uint8_t)(i * 7 + i / 256);
+  for (int n = 1; n <= most; n++) {
+    for (int i = 0; i < 2 * n * 3; i++) wide[i] = flipped[i] = row[i];
+    tp__image_flip8(flipped, 2, n);
+    tp__image_flip(wide, 2, n);
+    for (int y = 0; y < 2; y++)
+      for (int x = 0; x < n; x++)
+        for (int c = 0; c < 3; c++) {
+          int at = (y * n + x) * 3 + c, from = (y * n + n - 1 - x) * 3 + c;
+          assert_true(flipped[at] == row[from] && wide[at] == (float)row[from]);
+        }
+    tp__image_flip8(flipped, 2, n);
+    assert_memory_equal(flipped, row, (size_t)n * 6);
+  }
+}
+
 /* Every example gets its own angle, within the limits, and always the same one. */
 static void rotation_by_key(void **state)
 {
@@ -161,9 +184,13 @@ static void says_when_float(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(identity_outside_training), cmocka_unit_test(flip_is_a_coin),
-      cmocka_unit_test(rotation_by_key),           cmocka_unit_test(order_of_steps),
-      cmocka_unit_test(finish_equals_prepare),     cmocka_unit_test(says_when_float),
+      cmocka_unit_test(identity_outside_training),
+      cmocka_unit_test(flip_is_a_coin),
+      cmocka_unit_test(flip_of_flip),
+      cmocka_unit_test(rotation_by_key),
+      cmocka_unit_test(order_of_steps),
+      cmocka_unit_test(finish_equals_prepare),
+      cmocka_unit_test(says_when_float),
   };
   return cmocka_run_group_tests(tests, make_picture, free_picture);
 }
