@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The uses of random numbers. The values are part of what "same seed, same run" means: never renumber. */
-typedef enum tp__draw {
+typedef enum tp__draw_use {
   TP__DRAW_ORDER = 1,      /* the order of examples in an epoch */
   TP__DRAW_FLIP = 2,       /* augmentation, one per kind */
   TP__DRAW_ROTATE = 3,
@@ -17,7 +17,7 @@ typedef enum tp__draw {
   TP__DRAW_INIT = 5,       /* initial weights */
   TP__DRAW_SPLIT = 6,      /* stratified split of `pack` */
   TP__DRAW_PICTURE = 7,    /* the demo's flowers */
-} tp__draw;
+} tp__draw_use;
 
 typedef struct tp__key {
   uint32_t word[2];
