@@ -1,0 +1,130 @@
+/* context - see context.h and tepal.h */
+#include "context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/weights.h"
+
+void tp_free(void *memory)
+{
+  free(memory);
+}
+
+static void pass_line(void *user, tp__level level, const char *text)
+{
+  tp_context *c = user;
+  if (c->log_fn != NULL)
+    c->log_fn(c->user, level == TP__WARNING ? TP_LEVEL_WARNING : TP_LEVEL_INFO, text);
+}
+
+static void pass_progress(void *user, const tp_progress *progress)
+{
+  tp_context *c = user;
+  if (c->progress_fn != NULL) c->progress_fn(c->user, progress);
+}
+
+static bool wants_stop(void *user)
+{
+  return ((tp_context *)user)->stop != 0;
+}
+
+static tp_status open_device(tp_context *c, const char *device, tp_error *error)
+{
+  if (device != NULL && strcmp(device, "auto") != 0 && strcmp(device, "cpu") != 0)
+    return tp__fail(error, TP_ERR_DEVICE, "device: \"%s\" is not available; this build has: cpu",
+                    device);
+  TP__TRY(tp__backend_cpu(c->pool, &c->backend, error));
+  snprintf(c->device, sizeof c->device, "%s: %s; %d replica%s", c->backend->name,
+           c->backend->device, c->backend->replicas, c->backend->replicas == 1 ? "" : "s");
+  return TP_OK;
+}
+
+tp_status tp_context_new(const tp_context_options *options, tp_context **context, tp_error *error)
+{
+  static const tp_context_options none;
+  const tp_context_options *o = options != NULL ? options : &none;
+  tp_context *c = tp__calloc(1, sizeof *c, error);
+  if (c == NULL) return TP_ERR_INTERNAL;
+  c->log_fn = o->log;
+  c->progress_fn = o->progress;
+  c->user = o->user;
+  c->log = (tp__log){.line = pass_line, .user = c};
+  tp_status status = tp__pool_new(o->threads, &c->pool, error);
+  if (status == TP_OK && o->cache != NULL) {
+    c->cache = tp__strdup(o->cache, error);
+    status = c->cache == NULL ? TP_ERR_INTERNAL : TP_OK;
+  }
+  if (status == TP_OK) status = open_device(c, o->device, error);
+  c->job = (tp__job){.pool = c->pool,
+                     .log = &c->log,
+                     .progress = pass_progress,
+                     .user = c,
+                     .stopped = wants_stop,
+                     .user_stop = c};
+  if (status == TP_OK)
+    *context = c;
+  else
+    tp_context_free(c);
+  return status;
+}
+
+void tp_context_free(tp_context *c)
+{
+  if (c == NULL) return;
+  if (c->backend != NULL) c->backend->free(c->backend);
+  tp__pool_free(c->pool);
+  free(c->cache);
+  free(c);
+}
+
+void tp_context_stop(tp_context *c)
+{
+  c->stop = 1;
+}
+
+const char *tp_context_device(const tp_context *c)
+{
+  return c->device;
+}
+
+/* ---- pretrained weights ---- */
+
+bool tp_pretrained_at(tp_context *c, size_t index, tp_pretrained *pretrained)
+{
+  size_t n = 0;
+  const tp__pretrained *list = tp__pretrained_list(&n);
+  if (index >= n) return false;
+  const tp__pretrained *p = &list[index];
+  *pretrained = (tp_pretrained){.name = p->name,
+                                .file = p->file,
+                                .url = p->url,
+                                .checksum = p->sha256 != NULL ? p->sha256 : p->md5,
+                                .licence = p->licence};
+  char *folder = tp__cache_folder(c->cache, NULL);
+  char *path = folder == NULL ? NULL : tp__format("%s/%s", folder, p->file);
+  pretrained->cached = path != NULL && tp__is_file(path);
+  free(path);
+  free(folder);
+  return true;
+}
+
+tp_status tp_pretrained_get(tp_context *c, const char *name, char **path, tp_error *error)
+{
+  return tp__pretrained_get(name, c->cache, &c->log, path, error);
+}
+
+tp_status tp__weights_find(tp_context *c, const char *weights, const char *model, char **path,
+                           bool *official, tp_error *err)
+{
+  *path = NULL;
+  *official = false;
+  if (strcmp(weights, "none") == 0) return TP_OK;
+  if (strcmp(weights, "imagenet") == 0) {
+    *official = true;
+    return tp__pretrained_get(model, c->cache, &c->log, path, err);
+  }
+  TP__TRY(tp__pretrained_recognize(weights, model, official, err));
+  *path = tp__strdup(weights, err);
+  return *path == NULL ? TP_ERR_INTERNAL : TP_OK;
+}

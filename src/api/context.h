@@ -1,0 +1,29 @@
+/* context - the public context: threads, log, progress, stopping; see tepal.h */
+#ifndef TP_CONTEXT_H
+#define TP_CONTEXT_H
+
+#include <signal.h>
+
+#include "backend/backend.h"
+#include "base/job.h"
+
+struct tp_context {
+  tp__pool *pool;
+  tp__backend *backend;
+  tp__log log;
+  tp__job job;
+  tp_log_fn log_fn;
+  tp_progress_fn progress_fn;
+  void *user;
+  char *cache; /* NULL: the default folder */
+  char device[192];
+  volatile sig_atomic_t stop;
+};
+
+/* Fills *path with the file to load weights from for "imagenet", a file or "none" (NULL), fetching
+ * a pretrained one; *official: it is the network's official file, whose statistics are special.
+ * Returns: caller frees *path. */
+tp_status tp__weights_find(tp_context *context, const char *weights, const char *model, char **path,
+                           bool *official, tp_error *err) TP_CHECKED;
+
+#endif
