@@ -68,6 +68,11 @@ static tp_status pad(tp__gradient *c, tp__value dy)
   return tp__gradient_emit(c, 0, TP__OP_CROP, &dy, 1, &c->node.attr);
 }
 
+static tp_status crop(tp__gradient *c, tp__value dy)
+{
+  return tp__gradient_emit(c, 0, TP__OP_PAD, &dy, 1, &c->node.attr);
+}
+
 static tp_status bias_add(tp__gradient *c, tp__value dy)
 {
   TP__TRY(tp__gradient_give(c, 0, dy));
@@ -159,6 +164,7 @@ tp__gradient_fn tp__gradient_rule(tp__op op)
       [TP__OP_DROPOUT] = dropout,
       [TP__OP_CROSS_ENTROPY] = cross_entropy,
       [TP__OP_WEIGHTED_SUM] = weighted_sum,
+      [TP__OP_CROP] = crop,
   };
   return rule[op];
 }

@@ -208,6 +208,23 @@ static void any_value(void **state)
   tp__graph_free(g);
 }
 
+/* Pad and crop are each other's gradient, with the same sides. */
+static void crop_and_pad(void **state)
+{
+  (void)state;
+  tp__graph *g = new_graph();
+  tp__value x = input(g, "x", "N,4,4,3");
+  tp__value y = NODE(g, CROP, (.pad = {0, 1, 2, 0}), NODE(g, PAD, (.pad = {4, 3, 2, 1}), x));
+  tp__value loss = loss_of(g, y, "3,2"), grad;
+  gradient(g, loss, &x, 1, &grad);
+  const tp__node *crop = &g->node[grad], *pad = &g->node[crop->in[0]];
+  assert_int_equal(crop->op, TP__OP_CROP);
+  assert_memory_equal(crop->attr.pad, ((int[]){4, 3, 2, 1}), sizeof crop->attr.pad);
+  assert_int_equal(pad->op, TP__OP_PAD);
+  assert_memory_equal(pad->attr.pad, ((int[]){0, 1, 2, 0}), sizeof pad->attr.pad);
+  tp__graph_free(g);
+}
+
 static void refuse(tp__graph *g, tp__value x, const char *kernel, tp__value wanted,
                    const char *part)
 {
@@ -275,13 +292,10 @@ static void hostile(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(head),
-      cmocka_unit_test(layers),
-      cmocka_unit_test(fan_in),
-      cmocka_unit_test(same_operand_twice),
-      cmocka_unit_test(frozen_prefix),
-      cmocka_unit_test(any_value),
-      cmocka_unit_test(without_gradient),
+      cmocka_unit_test(head),          cmocka_unit_test(layers),
+      cmocka_unit_test(fan_in),        cmocka_unit_test(same_operand_twice),
+      cmocka_unit_test(frozen_prefix), cmocka_unit_test(any_value),
+      cmocka_unit_test(crop_and_pad),  cmocka_unit_test(without_gradient),
       cmocka_unit_test(hostile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
