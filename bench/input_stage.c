@@ -2,7 +2,7 @@
  *
  * input_stage SHARD...: reads JPEGs out of TFRecord files (found by their start and end markers: no
  * reader is needed for measuring), then measures decoding alone, finishing alone and the whole
- * on 1...N threads. Best of several rounds.
+ * on one and two threads. Best of several rounds.
  */
 #include <pthread.h>
 #include <stdatomic.h>
