@@ -7,6 +7,7 @@
 #include "image/image.h"
 #include "model/weights_load.h"
 #include "train/ensemble.h"
+#include "train/export.h"
 #include "train/learner.h"
 
 enum { BATCH = 32 };

@@ -153,3 +153,15 @@ tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log 
   return tp__fail(err, TP_ERR_USAGE, "no pretrained weights named \"%.80s\"; there are %s and %s",
                   name, list[0].name, list[1].name);
 }
+
+tp_status tp__pretrained_recognize(const char *path, const char *name, bool *official, tp_error *err)
+{
+  tp__buffer bytes;
+  tp__buffer_init(&bytes, (size_t)4 << 30);
+  *official = false;
+  tp_status status = tp__file_read(path, &bytes, err);
+  for (size_t i = 0; status == TP_OK && i < sizeof list / sizeof list[0]; i++)
+    if (strcmp(list[i].name, name) == 0 && verify(&list[i], &bytes, NULL) == TP_OK) *official = true;
+  tp__buffer_free(&bytes);
+  return status;
+}

@@ -72,7 +72,11 @@ char *tp__cache_folder(const char *set, tp_error *err);
 tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log *log, char **path,
                              tp_error *err) TP_CHECKED;
 
-/* The same for an item that need not be in the list (another address; tests). */
+/* Whether a file is a network's official one, by its checksum, wherever it lies: official files of EfficientNet hold statistics that only their own graph
+ * reads rightly (tp__model_spec.official_preprocessing). Errors: the file cannot be read. */
+tp_status tp__pretrained_recognize(const char *path, const char *name, bool *official, tp_error *err) TP_CHECKED;
+
+/* tp__pretrained_get for an item that need not be in the list (another address; tests). */
 tp_status tp__pretrained_get_item(const tp__pretrained *item, const char *cache, const tp__log *log,
                                   char **path, tp_error *err) TP_CHECKED;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export.h"
 #include "fit_parts.h"
 
 static int compare_doubles(const void *a, const void *b)

@@ -52,10 +52,4 @@ typedef struct tp__fit_options {
 tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_options *options,
                   tp_train_result *result, tp_error *err) TP_CHECKED;
 
-/* Writes weights as Keras' legacy .h5 or, by the name's end, safetensors. For an official network
- * the statistics of the normalization layer are stored so that Keras, which loads them into its
- * plain graph, computes the same. */
-tp_status tp__export(const char *path, const tp__identity *identity, const tp__tensors *weights,
-                     tp_error *err) TP_CHECKED;
-
 #endif

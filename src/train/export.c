@@ -1,0 +1,56 @@
+/* export - see export.h */
+#include "export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/weights.h"
+
+/* Official EfficientNet files hold standard deviations where variances belong, and our graph for
+ * them divides by the square root twice; in Keras' plain graph the square of the number has the
+ * same effect. */
+static void square_variance(tp__tensors *weights)
+{
+  tp__tensor *variance = tp__tensors_find(weights, "normalization/variance");
+  size_t n = variance == NULL ? 0 : tp__shape_elements(&variance->shape, 0);
+  for (size_t i = 0; i < n; i++) ((float *)variance->data)[i] *= ((float *)variance->data)[i];
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+  size_t n = strlen(text), m = strlen(end);
+  return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+tp_status tp__export(const char *path, const tp__identity *identity, const tp__tensors *weights,
+                     tp_error *err)
+{
+  tp__tensors copy = {0};
+  tp__net *net = NULL;
+  const char **layers = NULL;
+  tp_status status = tp__tensors_copy(weights, &copy, err);
+  if (status == TP_OK) status = tp__net_build(&identity->spec, false, &net, err);
+  if (status != TP_OK) goto out;
+  if (identity->spec.official_preprocessing) square_variance(&copy);
+  if (ends_with(path, ".safetensors")) {
+    status = tp__weights_write_safetensors(path, &copy, NULL, err);
+    goto out;
+  }
+  if (!ends_with(path, ".h5")) {
+    status = tp__fail(err, TP_ERR_USAGE, "%s: weights are written as .h5 or .safetensors", path);
+    goto out;
+  }
+  layers = tp__calloc((size_t)net->n_layers, sizeof *layers, err);
+  status = layers == NULL ? TP_ERR_INTERNAL : TP_OK;
+  size_t n = 0;
+  for (int i = 0; status == TP_OK && i < net->n_layers; i++) {
+    /* rescaling_1 belongs to the official graph alone; it has no weights. */
+    if (strcmp(net->layer[i].name, "rescaling_1") != 0) layers[n++] = net->layer[i].name;
+  }
+  if (status == TP_OK) status = tp__weights_write_h5(path, &copy, layers, n, err);
+out:
+  free(layers);
+  tp__net_free(net);
+  tp__tensors_free(&copy);
+  return status;
+}
