@@ -52,7 +52,7 @@ static void make_pixels(const tp__plan *plan, const tp__derived *d, float *facto
 {
   int64_t channels = tp__view_of(&d->node->shape, 1, 0).c;
   for (long j = 0; j < d->n; j++) {
-    int64_t c = j % d->k % channels;
+    int64_t c = j % channels;
     double f = 1, b = 0;
     for (const tp__node *n = d->node;; n = tp__plan_node(plan, n->in[0])) {
       if (n->op == TP__OP_NORMALIZE) {
