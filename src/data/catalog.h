@@ -8,6 +8,9 @@
  * order. Plain files are read again with pread; compressed shards are kept decompressed in memory, up to a limit.
  *
  * Order: the files in the order of the patterns, sorted (bytewise, by path) within each pattern, no file twice; records as they lie.
+ * Ids: a shard's id feature (bytes or int64), else "FILE:NUMBER" with the shard's name; a photo of a class folder: its path; of
+ * a CSV: the path as written there; without label: its name without folder and extension.
+ * Labels: an int64 less label_base, or the bytes of a class name. In a CSV: a class name, else a number.
  * Neighbours: the pipeline decides the order of examples and calls tp__catalog_read; image decodes.
  */
 #ifndef TP_CATALOG_H
@@ -24,7 +27,7 @@ typedef struct tp__record {
   uint64_t image_offset; /* byte at which the encoded image starts */
   uint32_t image_size;   /* its bytes */
   int32_t label;         /* class index; -1: has none */
-  const char *id;        /* never NULL; the catalog keeps it. Without an id feature: "FILE:NUMBER"; a photo: its path */
+  const char *id;        /* never NULL; the catalog keeps it. Without an id feature: "FILE:NUMBER"; a photo: see below */
 } tp__record;
 
 typedef struct tp__catalog_options {

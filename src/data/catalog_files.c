@@ -78,14 +78,18 @@ tp_status tp__catalog_add_photo(tp__build *build, const tp__data_file *photo, tp
   return tp__catalog_skip(build, status, file.list, place, err);
 }
 
-/* A photo by itself: without label, its id is its name without folder and extension. */
-static tp_status add_lone_photo(tp__build *build, const char *path, tp_error *err)
+char *tp__photo_stem(tp__arena *arena, const char *path)
 {
   const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
   const char *dot = strrchr(name, '.');
+  size_t size = dot != NULL ? (size_t)(dot - name) : strlen(name);
+  return tp__arena_format(arena, "%.*s", (int)size, name);
+}
+
+static tp_status add_lone_photo(tp__build *build, const char *path, tp_error *err)
+{
   tp__arena *arena = &build->catalog->arena;
-  tp__data_file photo = {.path = tp__arena_strdup(arena, path),
-                         .id = tp__arena_format(arena, "%.*s", (int)(dot - name), name)};
+  tp__data_file photo = {.path = tp__arena_strdup(arena, path), .id = tp__photo_stem(arena, path)};
   if (photo.path == NULL || photo.id == NULL) return tp__no_memory(err, strlen(path));
   return tp__catalog_add_photo(build, &photo, err);
 }

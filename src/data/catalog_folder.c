@@ -88,9 +88,7 @@ static tp_status add_photos(tp__build *build, const char *path, const struct lis
     if (l->entry[i].kind != PHOTO) continue;
     tp__data_file photo = {.class_name = class_name,
                            .path = tp__arena_format(arena, "%s/%s", path, name)};
-    photo.id = class_name != NULL
-                   ? photo.path
-                   : tp__arena_format(arena, "%.*s", (int)(strrchr(name, '.') - name), name);
+    photo.id = class_name != NULL ? photo.path : tp__photo_stem(arena, name);
     if (photo.path == NULL || photo.id == NULL) return tp__no_memory(err, 4096);
     TP__TRY(tp__catalog_add_photo(build, &photo, err));
   }

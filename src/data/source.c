@@ -110,6 +110,7 @@ const char *tp__looks_like(const uint8_t *bytes, size_t size)
   if (size - start >= 5 &&
       (strncasecmp(text, "<html", 5) == 0 || strncasecmp(text, "<!doc", 5) == 0))
     return "an HTML page (an error page saved in place of the data?)";
-  if (is_text(bytes, size)) return bytes[start] == '<' ? "an XML or HTML page" : "text";
+  if (is_text(bytes, size))
+    return start < size && bytes[start] == '<' ? "an XML or HTML page" : "text";
   return NULL;
 }

@@ -260,6 +260,7 @@ static void foreign_files(void **state)
       {"\x1f\x8b\x08..............", "gzip-compressed"},
       {"\x78\x9c...............", "zlib-compressed"},
       {"path,label\n", "text"},
+      {"\n", "text"},
       {"\x01\x02\x03\x04....\x05....", "not a TFRecord file, or damaged"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
