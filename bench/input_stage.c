@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "image/image.h"
-#include "image/kernels.h"
+#include "image/rows.h"
 
 enum { max_pictures = 4096, rounds = 5 };
 

@@ -13,7 +13,7 @@
  */
 #include <math.h>
 
-#include "kernels.h"
+#include "rows.h"
 
 void tp__image_rotation(float turn, int h, int w, float matrix[8])
 {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
 #include "parts.h"
+#include "rows.h"
 
 /* What the recipe, the key and `augment` come to for one example. */
 typedef struct view {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "rows.h"
 
 typedef struct picture {
   const uint8_t *in8;

@@ -1,4 +1,4 @@
-/* rows - the row loops of kernels.h; built once per instruction set with TP__ISA as its name.
+/* rows - the row loops of rows.h; built once per instruction set with TP__ISA as its name.
  *
  * Affine sampling works on tiles of `tile` pixels in three passes, each a loop that the compiler
  * can make into vectors: coordinates and weights, then plain loads (one 4-byte word per tap), then
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "kernels.h"
+#include "rows.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b)  PASTE_(a, b)

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "image/image.h"
-#include "image/kernels.h"
+#include "image/rows.h"
 #include "npz.h"
 
 static void equals_keras(void **state)

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "image/image.h"
-#include "image/kernels.h"
+#include "image/rows.h"
 #include "npz.h"
 
 static void compare(const uint8_t *in, const npz_shape *from, const float *expected,

@@ -1,12 +1,12 @@
-/* kernels - the inner loops over one row, compiled once per instruction set from the same source
+/* rows - the inner loops over one row, compiled once per instruction set from the same source
  * (rows.c).
  *
  * All sets give the same bits: plain C loops that the compiler makes into vectors, no contraction,
  * no fast-math. The caller picks once per picture by tp__image_kernels_best(); tests compare the
  * sets with each other.
  */
-#ifndef TP_IMAGE_KERNELS_H
-#define TP_IMAGE_KERNELS_H
+#ifndef TP_ROWS_H
+#define TP_ROWS_H
 
 #include "image.h"
 

@@ -1,5 +1,5 @@
-/* kernels - which of the compiled sets this processor can run */
-#include "kernels.h"
+/* rows_choose - which of the compiled sets this processor can run */
+#include "rows.h"
 
 extern const tp__image_kernels tp__image_kernels_baseline;
 #ifdef TP__IMAGE_X86
