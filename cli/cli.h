@@ -1,0 +1,88 @@
+/* cli - the command `tepal`: flags to option structs, one public call for each command, messages to
+ * the terminal.
+ *
+ *   main.c      which command, --help, exit code
+ *   flags.c     words of the command line into an option struct
+ *   screen.c    log lines and the progress bar
+ *   commands.c  the commands; demo.c: `tepal demo`
+ *
+ * Includes tepal.h and the C library only. Tables and CSV go to standard output, everything else to
+ * standard error.
+ */
+#ifndef TP_CLI_H
+#define TP_CLI_H
+
+#include <stdio.h>
+
+#include "tepal.h"
+
+/* ---- the words of the command line ---- */
+
+typedef struct cli_words {
+  int count;
+  char **word; /* after the command's name */
+} cli_words;
+
+/* What every command takes, and words that are no flags. */
+typedef struct cli_common {
+  int threads;
+  const char *device;
+  bool quiet;
+  bool help;
+  const char **positional; /* [n_positional]; the words themselves. freed by cli_common_free */
+  size_t n_positional;
+} cli_common;
+
+/* One flag of a command that is not in an option struct. given: set to the value (or "true" for a
+ * switch). */
+typedef struct cli_flag {
+  const char *name;
+  bool is_switch;
+  const char *given;
+} cli_flag;
+
+/* Reads all words into options (may be NULL, then only common and extra flags exist). Fills error
+ * on failure. */
+tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *extra, size_t n_extra,
+                   cli_common *common, tp_error *error);
+void cli_common_free(cli_common *common);
+
+/* The options of a kind as --help shows them. */
+void cli_print_options(FILE *to, tp_options_kind kind);
+
+/* ---- screen ---- */
+
+typedef struct cli_screen {
+  bool terminal; /* standard error is one: a bar is drawn */
+  bool quiet;    /* warnings only */
+  bool bar;      /* a bar stands in the last line */
+  double told;   /* seconds of the stage at the last plain line */
+} cli_screen;
+
+void cli_screen_start(cli_screen *screen, bool quiet);
+void cli_screen_log(void *screen, tp_level level, const char *text);
+void cli_screen_progress(void *screen, const tp_progress *progress);
+
+/* Opens a context that logs to the screen and stops on SIGINT and SIGTERM. */
+tp_status cli_context(cli_screen *screen, const cli_common *common, tp_context **context,
+                      tp_error *error);
+
+/* ---- commands: each prints its own help, and returns a status with error filled ---- */
+
+typedef tp_status (*cli_command_fn)(const cli_words *words, tp_error *error);
+
+tp_status cli_train(const cli_words *words, tp_error *error);
+tp_status cli_predict(const cli_words *words, tp_error *error);
+tp_status cli_evaluate(const cli_words *words, tp_error *error);
+tp_status cli_inspect(const cli_words *words, tp_error *error);
+tp_status cli_pack(const cli_words *words, tp_error *error);
+tp_status cli_draw(const cli_words *words, tp_error *error);
+tp_status cli_summary(const cli_words *words, tp_error *error);
+tp_status cli_weights(const cli_words *words, tp_error *error);
+tp_status cli_devices(const cli_words *words, tp_error *error);
+tp_status cli_demo(const cli_words *words, tp_error *error);
+
+/* Fills error; returns TP_ERR_USAGE. */
+tp_status cli_usage(tp_error *error, const char *format, ...) TP_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,204 @@
+/* flags - the words of the command line; see cli.h
+ *
+ *   --name value, --name=value, --switch, --no-switch; names with '-' or '_'
+ *   an option that takes several values takes all words up to the next flag
+ *   -- ends the flags; other words are positional
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+tp_status cli_usage(tp_error *error, const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  vsnprintf(error->text, sizeof error->text, format, args);
+  va_end(args);
+  return error->status = TP_ERR_USAGE;
+}
+
+static bool is_flag(const char *word)
+{
+  return word[0] == '-' && word[1] != '\0' && !(word[1] >= '0' && word[1] <= '9');
+}
+
+static bool takes_several(tp_options_kind kind, const char *name)
+{
+  tp_option o;
+  for (size_t i = 0; tp_options_at(kind, i, &o); i++)
+    if (strcmp(o.name, name) == 0) return o.value != NULL && strstr(o.value, "...") != NULL;
+  return false;
+}
+
+/* One flag taken apart. */
+struct flag {
+  char name[64];
+  const char *value; /* after '=', or NULL */
+  bool negated;      /* --no-... */
+};
+
+static tp_status take_apart(const char *word, struct flag *f, tp_error *error)
+{
+  const char *name = word + (word[1] == '-' ? 2 : 1), *equals = strchr(name, '=');
+  size_t size = equals != NULL ? (size_t)(equals - name) : strlen(name);
+  if (word[1] != '-' || size == 0 || size >= sizeof f->name)
+    return cli_usage(error, "%s: flags start with two dashes, as --threads", word);
+  memcpy(f->name, name, size);
+  f->name[size] = '\0';
+  for (char *p = f->name; *p != '\0'; p++)
+    if (*p == '-') *p = '_';
+  f->value = equals != NULL ? equals + 1 : NULL;
+  f->negated = strncmp(f->name, "no_", 3) == 0;
+  return TP_OK;
+}
+
+struct reader {
+  const cli_words *words;
+  int at; /* the next word */
+  int kind;
+  void *options;
+  cli_flag *extra;
+  size_t n_extra;
+  cli_common *common;
+};
+
+/* The value of a flag: behind its '=', or the next word. */
+static tp_status value_of(struct reader *r, const struct flag *f, const char **value,
+                          tp_error *error)
+{
+  *value = f->value;
+  if (*value != NULL) return TP_OK;
+  if (r->at >= r->words->count || is_flag(r->words->word[r->at]))
+    return cli_usage(error, "--%s: a value is wanted", f->name);
+  *value = r->words->word[r->at++];
+  return TP_OK;
+}
+
+static tp_status read_common(struct reader *r, const struct flag *f, bool *known, tp_error *error)
+{
+  cli_common *c = r->common;
+  const char *value = NULL;
+  *known = true;
+  if (strcmp(f->name, "help") == 0) {
+    c->help = true;
+  } else if (strcmp(f->name, "quiet") == 0) {
+    c->quiet = true;
+  } else if (strcmp(f->name, "device") == 0) {
+    tp_status status = value_of(r, f, &c->device, error);
+    if (status != TP_OK) return status;
+  } else if (strcmp(f->name, "threads") == 0) {
+    tp_status status = value_of(r, f, &value, error);
+    if (status != TP_OK) return status;
+    char *end = NULL;
+    long n = strtol(value, &end, 10);
+    if (*end != '\0' || n < 0 || n > 1024)
+      return cli_usage(error, "--threads: \"%s\" is not a number from 0 (all processors) to 1024",
+                       value);
+    c->threads = (int)n;
+  } else {
+    *known = false;
+  }
+  return TP_OK;
+}
+
+static tp_status read_extra(struct reader *r, const struct flag *f, bool *known, tp_error *error)
+{
+  *known = false;
+  for (size_t i = 0; i < r->n_extra; i++) {
+    if (strcmp(r->extra[i].name, f->name) != 0) continue;
+    *known = true;
+    if (!r->extra[i].is_switch) return value_of(r, f, &r->extra[i].given, error);
+    r->extra[i].given = "true";
+    return TP_OK;
+  }
+  return TP_OK;
+}
+
+static tp_status read_option(struct reader *r, const struct flag *f, tp_error *error)
+{
+  if (r->options == NULL) return cli_usage(error, "--%s: there is no such flag here", f->name);
+  tp_options_kind kind = (tp_options_kind)r->kind;
+  if (f->negated && tp_options_is_switch(kind, f->name + 3)) {
+    if (f->value != NULL) return cli_usage(error, "--%s: takes no value", f->name);
+    return tp_options_set(kind, r->options, f->name + 3, "false", error);
+  }
+  if (tp_options_is_switch(kind, f->name))
+    return tp_options_set(kind, r->options, f->name, f->value, error);
+  const char *value = f->value;
+  if (value == NULL && r->at < r->words->count && !is_flag(r->words->word[r->at]))
+    value = r->words->word[r->at++];
+  tp_status status = tp_options_set(kind, r->options, f->name, value, error);
+  while (status == TP_OK && f->value == NULL && takes_several(kind, f->name) &&
+         r->at < r->words->count && !is_flag(r->words->word[r->at]))
+    status = tp_options_set(kind, r->options, f->name, r->words->word[r->at++], error);
+  return status;
+}
+
+static tp_status read_flag(struct reader *r, const char *word, tp_error *error)
+{
+  struct flag f;
+  bool known = false;
+  if (strcmp(word, "-h") == 0) word = "--help";
+  tp_status status = take_apart(word, &f, error);
+  if (status == TP_OK) status = read_common(r, &f, &known, error);
+  if (status == TP_OK && !known) status = read_extra(r, &f, &known, error);
+  if (status == TP_OK && !known) status = read_option(r, &f, error);
+  return status;
+}
+
+tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *extra, size_t n_extra,
+                   cli_common *common, tp_error *error)
+{
+  *common = (cli_common){0};
+  common->positional = calloc((size_t)words->count + 1, sizeof *common->positional);
+  if (common->positional == NULL) return cli_usage(error, "out of memory");
+  struct reader r = {.words = words,
+                     .kind = kind,
+                     .options = options,
+                     .extra = extra,
+                     .n_extra = n_extra,
+                     .common = common};
+  tp_status status = TP_OK;
+  bool flags_end = false;
+  while (status == TP_OK && r.at < words->count) {
+    const char *word = words->word[r.at++];
+    if (!flags_end && strcmp(word, "--") == 0)
+      flags_end = true;
+    else if (!flags_end && is_flag(word))
+      status = read_flag(&r, word, error);
+    else
+      common->positional[common->n_positional++] = word;
+  }
+  return status;
+}
+
+void cli_common_free(cli_common *common)
+{
+  free(common->positional);
+  *common = (cli_common){0};
+}
+
+void cli_print_options(FILE *to, tp_options_kind kind)
+{
+  tp_option o;
+  const char *group = "";
+  for (size_t i = 0; tp_options_at(kind, i, &o); i++) {
+    if (strcmp(group, o.group) != 0) {
+      fprintf(to, "\n%s\n", o.group);
+      group = o.group;
+    }
+    char flag[96];
+    bool on = o.value == NULL && o.initial != NULL && strcmp(o.initial, "true") == 0;
+    snprintf(flag, sizeof flag, "--%s%s%s%s", on ? "[no-]" : "", o.name, o.value ? " " : "",
+             o.value ? o.value : "");
+    for (char *p = flag; *p != '\0' && *p != ' '; p++)
+      if (*p == '_') *p = '-';
+    fprintf(to, "  %-36s %s", flag, o.help);
+    if (o.initial != NULL && o.value != NULL) fprintf(to, " (%s)", o.initial);
+    fprintf(to, "\n");
+  }
+  fprintf(to, "\ncommon\n  %-36s %s\n  %-36s %s\n  %-36s %s\n", "--threads N",
+          "0: all processors (0)", "--device NAME", "auto, cpu (auto)", "--quiet", "warnings only");
+}
