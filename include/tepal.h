@@ -146,7 +146,7 @@ typedef struct tp_data_options {
   const char *dct;           /* "fast": TensorFlow's default pixels; "accurate": libjpeg's slow integer DCT */
   bool exif_rotate;          /* turn photos as their EXIF flag says (TensorFlow does not) */
   bool antialias;            /* when resizing */
-  const char *cache_data;    /* "none", "encoded" (bytes in memory), "pixels" (decoded 8-bit pictures in memory) */
+  const char *cache;    /* "none", "encoded" (bytes in memory), "pixels" (decoded 8-bit pictures in memory) */
   const char *cache_limit;   /* "4G": the cache refuses to grow beyond */
 } tp_data_options;
 

@@ -94,10 +94,10 @@ static tp_status check_need(const tp__pipeline_options *options, uint64_t need, 
   if (err == NULL) return TP_ERR_USAGE;
   size_t at = strlen(err->text);
   if (pixels && encoded <= limit && encoded <= available)
-    snprintf(err->text + at, sizeof err->text - at, "; use --cache-data encoded (needs %s), none%s",
+    snprintf(err->text + at, sizeof err->text - at, "; use --cache encoded (needs %s), none%s",
              tp__bytes_text(c, encoded), need > limit ? ", or a higher --cache-limit" : "");
   else
-    snprintf(err->text + at, sizeof err->text - at, "; use --cache-data none%s",
+    snprintf(err->text + at, sizeof err->text - at, "; use --cache none%s",
              need > limit ? " or a higher --cache-limit" : "");
   return TP_ERR_USAGE;
 }

@@ -35,7 +35,7 @@ tp_status tp__events_epoch(tp__events *events, const tp__history_row *row,
 /* ---- speed ---- */
 
 /* One line that says what limits the run: "compute-bound, 97 % busy" or "input-bound: JPEG decode
- * 71 %, try --cache-data or --threads". Writes to text and returns it. */
+ * 71 %, try --cache or --threads". Writes to text and returns it. */
 char *tp__cost_text(const tp__cost *cost, char text[160]);
 
 #endif

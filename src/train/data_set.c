@@ -125,7 +125,7 @@ tp_status tp__data_pipeline(const tp_data_options *options, const tp__catalog *c
   static const char *const word[] = {"none", "encoded", "pixels"};
   static const tp__cache value[] = {TP__CACHE_NONE, TP__CACHE_ENCODED, TP__CACHE_PIXELS};
   int i = 0;
-  TP__TRY(word_of("cache_data", options->cache_data, word, 3, &i, err));
+  TP__TRY(word_of("cache", options->cache, word, 3, &i, err));
   pipeline->cache = value[i];
   TP__TRY(tp__bytes_parse("cache_limit", options->cache_limit, &pipeline->cache_limit, err));
   /* The catalog has checked the text and used its share for damaged records; pictures get the rest.

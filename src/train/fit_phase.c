@@ -302,7 +302,7 @@ static tp_status finish_epoch(tp__fitter *f, double train_seconds, bool *stop, t
                    .finish = meter.finish,
                    .validation = tp__now() - start,
                    .threads = tp__pool_threads(f->job->pool),
-                   .cached = strcmp(f->o->data.cache_data, "none") != 0};
+                   .cached = strcmp(f->o->data.cache, "none") != 0};
   f->busy += f->compute;
   f->wall += train_seconds;
   const tp__observer *observer = f->options->observer;
