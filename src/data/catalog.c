@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "catalog_build.h"
+#include "shard_writer.h"
 
 /* Up to so many files are kept open for reading; more are opened for each read. */
 enum { KEEP_OPEN_MAX = 512 };
@@ -67,6 +68,18 @@ static tp_status join(tp__build *build, const tp__shard_scan *scans, tp_error *e
   return TP_OK;
 }
 
+/* A shard that was cut between two records is sound in itself; only its name can tell. */
+static void compare_with_names(const tp__catalog *c, const tp__log *log)
+{
+  for (size_t i = 0; i < c->n_files && c->n_bad == 0; i++) {
+    uint64_t count = 0;
+    const tp__data_file *f = &c->files[i];
+    if (!f->photo && tp__shard_name_count(f->path, &count) && count != f->n_records)
+      tp__warn(log, "%s: has %zu records, its name says %llu: was it copied whole?", f->path,
+               f->n_records, (unsigned long long)count);
+  }
+}
+
 static tp_status build_all(tp__build *build, const tp__log *log, tp_error *err)
 {
   tp__catalog *c = build->catalog;
@@ -79,6 +92,7 @@ static tp_status build_all(tp__build *build, const tp__log *log, tp_error *err)
   tp__catalog_scans_free(scans, c->n_files);
   TP__TRY(status);
   TP__TRY(tp__catalog_check_bad(build, log, err));
+  compare_with_names(c, log);
   if (c->n_records == 0)
     return tp__fail(err, TP_ERR_DATA, "%s: no examples in %zu files", build->options->patterns[0],
                     c->n_files);

@@ -78,7 +78,8 @@ tp_status tp__catalog_add_shard(tp__build *build, const char *path, tp_error *er
 tp_status tp__catalog_add_photo(tp__build *build, const tp__data_file *photo,
                                 tp_error *err) TP_CHECKED;
 
-/* The name of a file without folder and extension: the id of a photo without label. NULL: out of memory. */
+/* The name of a file without folder and extension: the id of a photo without label. NULL: out of
+ * memory. */
 char *tp__photo_stem(tp__arena *arena, const char *path);
 
 /* By the end of the name, in any case. */

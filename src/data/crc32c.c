@@ -1,13 +1,13 @@
 /* crc32c - see crc32c.h
  *
  * Tables. The CRC register is linear over exclusive or, so each table of 256 follows from its
- * entries at the eight powers of two; the macros below write them out at compile time. BYTE1 is the
- * classic table (one byte advanced), BYTE2 to BYTE4 advance 2 to 4 bytes ("slicing by four",
- * Kounavis and Berry, 2005), SKIP1 to SKIP4 advance each byte of the register over STREAM zero
- * bytes.
+ * entries at the eight powers of two; the macros below write them out at compile time.
+ * byte_table[0] is the classic table (one byte advanced), the others advance 2 to 4 bytes ("slicing
+ * by four", Kounavis and Berry, 2005); skip_table[k] advances byte k of the register over STREAM
+ * zero bytes.
  *
  * Instruction. It has a latency of three cycles but can start every cycle, so three streams of
- * STREAM bytes run side by side and are joined by SKIP: crc(A B) = skip(crc(A)) ^ crc(B).
+ * STREAM bytes run side by side and are joined by skip: crc(A B) = skip(crc(A)) ^ crc(B).
  */
 #include "crc32c.h"
 
@@ -19,7 +19,7 @@
 #include <sys/auxv.h>
 #endif
 
-enum { STREAM = 512 }; /* the SKIP constants below belong to it */
+enum { STREAM = 512 }; /* the constants of skip_table belong to it */
 
 #define BIT(n, bit, c) ((n) >> (bit)&1 ? (c) : 0u)
 #define ENTRY(n, a, b, c, d, e, f, g, h)                                                           \

@@ -3,9 +3,12 @@
  * Parsed by protobuf-c (example.proto) into memory of the parser that is reused from record to
  * record, within a limit. Semantics are protobuf's: the order of keys means nothing, the last of
  * several equal keys wins, an Example given in several pieces is merged, packed and unpacked
- * numbers are the same, unknown fields are skipped. Errors are TP_ERR_DATA and name the key, what
- * is wanted and what was found; the caller adds file and record. Neighbours: tfrecord gives
- * payloads, catalog decides which features it needs.
+ * numbers are the same, unknown fields are skipped.
+ *
+ * Errors are TP_ERR_DATA and name the key, what is wanted and what was found; the caller adds file
+ * and record.
+ *
+ * Neighbours: tfrecord gives payloads, catalog decides which features it needs.
  */
 #ifndef TP_EXAMPLE_H
 #define TP_EXAMPLE_H

@@ -2,6 +2,7 @@
 #include "shard_writer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tfrecord.h"
 
@@ -57,4 +58,14 @@ void tp__shard_writer_cancel(tp__shard_writer *shard)
   tp__buffer_free(&shard->payload);
   free(shard->folder);
   *shard = (tp__shard_writer){0};
+}
+
+bool tp__shard_name_count(const char *path, uint64_t *count)
+{
+  const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+  char digits[20];
+  int end = 0;
+  if (sscanf(name, "%*9[0-9]-%*9[0-9]x%*9[0-9]-%18[0-9]%n", digits, &end) != 1) return false;
+  *count = strtoull(digits, NULL, 10);
+  return strncmp(name + end, ".tfrec", 6) == 0;
 }

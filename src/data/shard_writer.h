@@ -31,4 +31,7 @@ tp_status tp__shard_writer_commit(tp__shard_writer *shard, char **path, tp_error
 /* Removes what was written; does nothing after commit, or on a zeroed writer. */
 void tp__shard_writer_cancel(tp__shard_writer *shard);
 
+/* The COUNT in the name of such a shard; false for other names. */
+bool tp__shard_name_count(const char *path, uint64_t *count);
+
 #endif

@@ -6,10 +6,13 @@
  *     12 + n  masked CRC-32C of the payload
  *
  * (tensorflow/core/lib/io/record_writer.h.) Nothing in the format says how many records follow or
- * that the file is whole. Rules: a length is believed only when its checksum holds, it fits in the
- * file and is within the limit. A file that ends inside a record is damaged. Errors are
- * TP_ERR_DATA; the caller adds file, record number and byte, which the span tells. Neighbours:
- * source gives the bytes, inflate decompresses, example says what a payload means.
+ * that the file is whole.
+ *
+ * Rules: a length is believed only when its checksum holds, it fits in the file and is within the
+ * limit. A file that ends inside a record is damaged. Errors are TP_ERR_DATA; the caller adds file,
+ * record number and byte, which the span tells.
+ *
+ * Neighbours: source gives the bytes, inflate decompresses, example says what a payload means.
  */
 #ifndef TP_TFRECORD_H
 #define TP_TFRECORD_H

@@ -62,8 +62,51 @@ static void nothing_half_written(void **state)
                "/nonexistent/00-1x1");
 }
 
+static void note_line(void *user, tp__level level, const char *text)
+{
+  assert_int_equal(level, TP__WARNING);
+  tp_error err;
+  assert_ok(tp__buffer_printf(user, &err, "%s\n", text));
+}
+
+static void the_name_tells_the_count(void **state)
+{
+  box *b = *state;
+  static const struct {
+    const char *path;
+    bool is;
+    uint64_t count;
+  } cases[] = {{"00-192x192-433.tfrec", true, 433},
+               {"a/b/15-331x331-0.tfrec", true, 0},
+               {"00-192x192-433.tfrec.gz", true, 433},
+               {"00-192x192-.tfrec", false, 0},
+               {"x-192x192-4.tfrec", false, 0},
+               {"00-192x192-4x.tfrec", false, 0},
+               {"flowers.tfrecord-00000-of-00005", false, 0},
+               {"", false, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    uint64_t count = 0;
+    assert_int_equal(tp__shard_name_count(cases[i].path, &count), cases[i].is);
+    if (cases[i].is) assert_int_equal(count, cases[i].count);
+  }
+  tp__buffer text = {.max = 10000};
+  tp__log log = {note_line, &text};
+  const char *pattern = box_path(b, "*.tfrec");
+  box_shard(b, "00-8x8-3.tfrec", "x", 3, 0);
+  box_shard(b, "01-8x8-3.tfrec", "x", 2, 0); /* cut between two records */
+  tp__catalog_options o = {.patterns = &pattern, .n_patterns = 1};
+  tp__catalog *c;
+  tp_error err;
+  assert_ok(tp__catalog_open(&o, b->pool, &log, &c, &err));
+  tp__catalog_free(c);
+  assert_non_null(strstr((char *)text.data, "/01-8x8-3.tfrec: has 2 records, its name says 3"));
+  assert_null(strstr((char *)text.data, "/00-8x8-3"));
+  tp__buffer_free(&text);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = {box_test(written_shard), box_test(nothing_half_written)};
+  const struct CMUnitTest tests[] = {box_test(written_shard), box_test(nothing_half_written),
+                                     box_test(the_name_tells_the_count)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
