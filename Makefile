@@ -1,0 +1,94 @@
+# The front door: what a person types. Meson and Ninja build; this file gets what they need and calls them.
+#
+#   make            builds build/tepal                      make golden   the numbers of Keras (GOLDEN=DIR DATA=DIR)
+#   make setup      gets packages, weights, Python          make bench    speed and memory, as JSON lines and a table
+#   make demo       flowers drawn, learned, predicted       make lint     formatting, clang-tidy, cppcheck
+#   make test       all tests                               make sanitize tests under ASan, UBSan and TSan
+#   make install    (PREFIX=/usr/local, DESTDIR)            make fuzz     each reader for FUZZ_SECONDS=60
+#   make format     formats the sources                     make clean    removes what was built
+#
+# Every finished step of the setup leaves a stamp in build/stamps; without one, it looks before it fetches.
+
+BUILD := build
+STAMPS := $(BUILD)/stamps
+VENV := .venv
+PEERS := .venv-peers
+PREFIX := /usr/local
+GOLDEN := ../shared/golden
+DATA := ../shared/data/tiny10-192
+FUZZ_SECONDS := 60
+SOURCES = $(shell find src cli include examples tests bench -name '*.[ch]')
+FUZZ_TARGETS = $(notdir $(basename $(wildcard tests/fuzz/fuzz_*.c)))
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@command -v meson >/dev/null || { echo "Meson is missing: make setup installs all that is needed"; exit 1; }
+	meson setup $(BUILD) --prefix=$(PREFIX)
+
+setup: $(STAMPS)/packages $(STAMPS)/weights $(STAMPS)/venv
+
+$(STAMPS)/packages: tools/setup.sh
+	@tools/setup.sh packages
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/weights: src/model/pretrained.c | $(STAMPS)/packages
+	@tools/setup.sh weights
+	@touch $@
+
+$(STAMPS)/venv: tests/interop/requirements.txt | $(STAMPS)/packages
+	@tools/setup.sh venv $(VENV) $<
+	@touch $@
+
+$(STAMPS)/peers: bench/peers/requirements.txt | $(STAMPS)/packages
+	@tools/setup.sh venv $(PEERS) $<
+	@touch $@
+
+$(STAMPS)/developer-packages: tools/setup.sh | $(STAMPS)/packages
+	@tools/setup.sh developer-packages
+	@touch $@
+
+demo: $(STAMPS)/packages $(STAMPS)/weights
+	@$(MAKE) --no-print-directory all
+	$(BUILD)/tepal demo
+
+test: setup
+	@$(MAKE) --no-print-directory all
+	meson test -C $(BUILD) --print-errorlogs
+	@sed -n 's/.*\(skipped: .*\)/\1/p' $(BUILD)/meson-logs/testlog.txt | sort | uniq -c
+	$(VENV)/bin/python tests/interop/run.py $(BUILD)
+
+# Tests against numbers made with Keras; the folders may hold another package of the same layout.
+golden: all
+	TEPAL_GOLDEN=$(abspath $(GOLDEN)) TEPAL_GOLDEN_DATA=$(abspath $(DATA)) tools/golden.sh $(BUILD)
+
+bench: all
+	ninja -C $(BUILD) bench
+	python3 bench/run.py $(BUILD) $(wildcard $(PEERS)/bin/python)
+
+bench-peers: $(STAMPS)/peers
+	@$(MAKE) --no-print-directory bench
+
+install: all
+	meson install -C $(BUILD) --no-rebuild
+
+format: | $(STAMPS)/developer-packages
+	clang-format -i $(SOURCES)
+
+lint: all | $(STAMPS)/developer-packages
+	tools/check_structure.py
+	tools/check_docs.py $(BUILD)/tepal
+	clang-format --dry-run -Werror $(SOURCES)
+	tools/lint.sh $(BUILD)
+
+sanitize: | $(STAMPS)/packages
+	tools/sanitize.sh
+
+fuzz: | $(STAMPS)/developer-packages
+	tools/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+.PHONY: all setup demo test golden bench bench-peers install format lint sanitize fuzz clean
