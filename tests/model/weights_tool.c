@@ -23,10 +23,9 @@ static void list(const tp__tensors *set)
   }
 }
 
-static tp_status write_h5(const char *path, const tp__tensors *set, tp_error *err)
+/* The layers in the order of their first arrays, into names (room for set->count). */
+static size_t layers_of(const tp__tensors *set, char **layer)
 {
-  char **layer = tp__calloc(set->count, sizeof *layer, err);
-  if (layer == NULL) return TP_ERR_INTERNAL;
   size_t n = 0;
   for (size_t i = 0; i < set->count; i++) {
     const char *name = set->item[i].name, *slash = strchr(name, '/');
@@ -38,6 +37,29 @@ static tp_status write_h5(const char *path, const tp__tensors *set, tp_error *er
     else
       layer[n++] = own;
   }
+  return n;
+}
+
+/* The lines of a text file, into names (room for most). */
+static size_t layers_in(const char *path, char **layer, size_t most)
+{
+  char line[512];
+  size_t n = 0;
+  FILE *f = fopen(path, "re");
+  while (f != NULL && n < most && fgets(line, sizeof line, f) != NULL) {
+    line[strcspn(line, "\n")] = '\0';
+    if ((layer[n] = tp__format("%s", line)) != NULL) n++;
+  }
+  if (f != NULL) fclose(f);
+  return n;
+}
+
+static tp_status write_h5(const char *path, const tp__tensors *set, const char *list, tp_error *err)
+{
+  size_t most = set->count + 4096;
+  char **layer = tp__calloc(most, sizeof *layer, err);
+  if (layer == NULL) return TP_ERR_INTERNAL;
+  size_t n = list == NULL ? layers_of(set, layer) : layers_in(list, layer, most);
   tp_status status = tp__weights_write_h5(path, set, (const char *const *)layer, n, err);
   for (size_t i = 0; i < n; i++) free(layer[i]);
   free(layer);
@@ -57,14 +79,15 @@ static tp_status run(int argc, char **argv, tp__tensors *set, tp__tensors *other
     TP__TRY(tp__weights_from_torch_lite0(set, other, err));
     set = other;
   }
-  return strstr(argv[3], ".h5") != NULL ? write_h5(argv[3], set, err)
-                                        : tp__weights_write_safetensors(argv[3], set, NULL, err);
+  return strstr(argv[3], ".h5") != NULL
+             ? write_h5(argv[3], set, argc > 4 ? argv[4] : NULL, err)
+             : tp__weights_write_safetensors(argv[3], set, "{\"writer\":\"tepal\"}", err);
 }
 
 int main(int argc, char **argv)
 {
-  if (argc < 3 || argc > 4 || (argc == 3) != (strcmp(argv[1], "list") == 0)) {
-    fprintf(stderr, "usage: weights_tool list FILE | copy FILE OUT | lite0 FILE OUT\n");
+  if (argc < 3 || argc > 5 || (argc == 3) != (strcmp(argv[1], "list") == 0)) {
+    fprintf(stderr, "usage: weights_tool list FILE | copy FILE OUT [LAYERS] | lite0 FILE OUT\n");
     return TP_ERR_USAGE;
   }
   tp_error err = {0};
