@@ -23,9 +23,9 @@ enum { N_MODELS = sizeof models / sizeof *models };
 
 const char *const *tp__model_names(size_t *count)
 {
-  static const char *const names[] = {"efficientnet-b0", "efficientnet-lite0"};
-  _Static_assert(sizeof names / sizeof *names == N_MODELS, "one name for each model");
-  *count = N_MODELS;
+  static const char *const names[] = {"efficientnet-b0", "efficientnet-lite0", NULL};
+  _Static_assert(sizeof names / sizeof *names == N_MODELS + 1, "one name for each model");
+  if (count != NULL) *count = N_MODELS;
   return names;
 }
 

@@ -81,7 +81,7 @@ typedef struct tp__net {
   tp__arena arena;
 } tp__net;
 
-/* Known names, for messages and --help. */
+/* Known names, for messages and --help; NULL after the last. count may be NULL. */
 const char *const *tp__model_names(size_t *count);
 
 /* Builds the network. training: dropout is active; batch norm always runs in inference mode here.
