@@ -37,7 +37,8 @@ static void print_help(FILE *to)
 static tp_status close_output(tp_status status)
 {
   if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-  fprintf(stderr, "tepal: standard output: %s\n", strerror(errno));
+  /* A reader that has seen enough (| head) is no news. */
+  if (errno != EPIPE) fprintf(stderr, "tepal: standard output: %s\n", strerror(errno));
   return status == TP_OK ? TP_ERR_OUTPUT : status;
 }
 

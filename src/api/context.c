@@ -115,16 +115,16 @@ tp_status tp_pretrained_get(tp_context *c, const char *name, char **path, tp_err
 }
 
 tp_status tp__weights_find(tp_context *c, const char *weights, const char *model, char **path,
-                           bool *official, tp_error *err)
+                           bool *pretrained, tp_error *err)
 {
   *path = NULL;
-  *official = false;
+  *pretrained = false;
   if (strcmp(weights, "none") == 0) return TP_OK;
   if (strcmp(weights, "imagenet") == 0) {
-    *official = true;
+    *pretrained = true;
     return tp__pretrained_get(model, c->cache, &c->log, path, err);
   }
-  TP__TRY(tp__pretrained_recognize(weights, model, official, err));
+  TP__TRY(tp__pretrained_recognize(weights, model, pretrained, err));
   *path = tp__strdup(weights, err);
   return *path == NULL ? TP_ERR_INTERNAL : TP_OK;
 }

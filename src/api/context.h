@@ -21,9 +21,9 @@ struct tp_context {
 };
 
 /* Fills *path with the file to load weights from for "imagenet", a file or "none" (NULL), fetching
- * a pretrained one; *official: it is the network's official file, whose statistics are special.
+ * a pretrained one; *pretrained: it is the network's official file, whose statistics are special.
  * Returns: caller frees *path. */
 tp_status tp__weights_find(tp_context *context, const char *weights, const char *model, char **path,
-                           bool *official, tp_error *err) TP_CHECKED;
+                           bool *pretrained, tp_error *err) TP_CHECKED;
 
 #endif

@@ -133,7 +133,7 @@ static tp_status fit(tp_context *c, const tp_train_options *o, bool resume, tp_t
   tp_status status = log_path == NULL ? tp__no_memory(error, 64) : TP_OK;
   if (status == TP_OK && !o->dry_run) r.log = fopen(log_path, "ae");
   if (status == TP_OK && !resume)
-    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.official, error);
+    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
   fo.weights = weights;
   if (status == TP_OK) status = tp__fit(&job, c->backend, &fo, result, error);
   if (status != TP_OK && error != NULL && r.log != NULL) fprintf(r.log, "ended: %s\n", error->text);

@@ -40,13 +40,14 @@ static tp_status fill_new(tp_model *m, const char *weights, uint64_t seed, tp_er
 {
   char *path = NULL;
   tp__net *net = NULL;
-  bool official = false;
-  TP__TRY(tp__weights_find(m->context, weights, m->identity.spec.name, &path, &official, error));
-  m->identity.spec.official_preprocessing = official;
+  bool pretrained = false;
+  TP__TRY(tp__weights_find(m->context, weights, m->identity.spec.name, &path, &pretrained, error));
+  m->identity.spec.official_preprocessing =
+      pretrained && tp__model_has_official(m->identity.spec.name);
   tp_status status = tp__net_build(&m->identity.spec, false, &net, error);
   if (status == TP_OK) status = tp__net_init(net, seed, &m->weights, error);
   tp__net_free(net);
-  if (status == TP_OK && path != NULL) status = load(m, path, official, error);
+  if (status == TP_OK && path != NULL) status = load(m, path, pretrained, error);
   free(path);
   return status;
 }

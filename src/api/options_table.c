@@ -32,7 +32,7 @@
           "smooth when pictures are made smaller")
 
 #define CACHE_ROWS(s)                                                                              \
-  ROW(STRING, s, data.cache, "cache", "none|encoded|pixels", "none", "data", false,      \
+  ROW(STRING, s, data.cache, "cache", "none|encoded|pixels", "none", "data", false,                \
       "keep the data set in memory after the first epoch"),                                        \
       ROW(STRING, s, data.cache_limit, "cache_limit", "BYTES", "4G", "data", false,                \
           "largest cache, as 4G or 512M")

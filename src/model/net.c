@@ -29,6 +29,13 @@ const char *const *tp__model_names(size_t *count)
   return names;
 }
 
+bool tp__model_has_official(const char *name)
+{
+  for (int i = 0; i < N_MODELS; i++)
+    if (strcmp(models[i].name, name) == 0) return models[i].official_preprocessing;
+  return false;
+}
+
 /* ---- the specification ---- */
 
 static int least(int a, int b)

@@ -84,6 +84,10 @@ typedef struct tp__net {
 /* Known names, for messages and --help; NULL after the last. count may be NULL. */
 const char *const *tp__model_names(size_t *count);
 
+/* Whether the network has a second graph for its official weight file
+ * (spec.official_preprocessing); false for an unknown name. */
+bool tp__model_has_official(const char *name);
+
 /* Builds the network. training: dropout is active; batch norm always runs in inference mode here.
  * Stochastic depth (Keras' block…_drop layers) acts only together with batch statistics, so those
  * layers are listed and pass their input on. Errors: TP_ERR_USAGE, unknown name (with the nearest

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data_set.h"
 #include "ensemble.h"
@@ -102,7 +103,9 @@ static tp_status write_answers(const tp_predict_options *o, const tp__catalog *c
 static tp_status check_out(const tp_predict_options *o, tp_error *err)
 {
   if (o->out == NULL) return tp__fail(err, TP_ERR_USAGE, "out: where should the CSV be written?");
-  if (strcmp(o->out, "-") == 0) return TP_OK;
+  struct stat st;
+  bool special = stat(o->out, &st) == 0 && !S_ISREG(st.st_mode); /* a pipe is opened only once */
+  if (special || strcmp(o->out, "-") == 0) return TP_OK;
   tp__writer w;
   TP__TRY(tp__writer_open(&w, o->out, err));
   tp__writer_cancel(&w);

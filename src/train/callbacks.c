@@ -106,7 +106,7 @@ bool tp__plateau_epoch(tp__plateau *p, double value, double scheduled)
   }
   if (cooling || ++p->wait < p->patience) return false;
   double rate = scheduled * p->multiplier;
-  if (rate <= p->min_rate) return false;
+  if (rate <= p->min_rate * (1 + 1e-9)) return false; /* there already, but for rounding */
   double lowered = rate * p->factor;
   if (lowered < p->min_rate) lowered = p->min_rate;
   p->multiplier = scheduled > 0 ? lowered / scheduled : p->multiplier * p->factor;

@@ -51,6 +51,16 @@ static tp_status export_best(tp__fitter *f, tp_error *err)
   return status;
 }
 
+/* A run that was killed after its last checkpoint but before best.h5 gets that file now. */
+static tp_status finish_export(tp__fitter *f, tp_error *err)
+{
+  char *path = tp__fitter_path(f, "best.h5");
+  if (path == NULL) return tp__no_memory(err, 64);
+  tp_status status = tp__is_file(path) ? TP_OK : export_best(f, err);
+  free(path);
+  return status;
+}
+
 /* Ends a phase: goes to the next one, or to the end, and saves where it now is. */
 static tp_status leave_phase(tp__fitter *f, tp_error *err)
 {
@@ -119,7 +129,8 @@ tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_option
   if (status == TP_OK && options->resume && f.state.finished) {
     tp__say(job->log, "%s: is finished after %zu epochs: nothing is left to do", f.o->run,
             f.state.n_history);
-    if (result != NULL) fill_result(&f, result);
+    status = finish_export(&f, err);
+    if (status == TP_OK && result != NULL) fill_result(&f, result);
     goto out;
   }
   if (status == TP_OK) status = start(&f, err);

@@ -43,8 +43,9 @@ typedef struct tp__observer {
 typedef struct tp__fit_options {
   const tp_train_options *train; /* borrows */
   const char *weights;           /* file to start from, or NULL: fresh */
-  bool official; /* that file is the model's official one (spec.official_preprocessing) */
-  bool resume;   /* go on from train->run/last.safetensors */
+  bool pretrained; /* that file is the model's official one: its head is not wanted, its statistics
+                      may be special */
+  bool resume;     /* go on from train->run/last.safetensors */
   const tp__observer *observer; /* may be NULL */
 } tp__fit_options;
 

@@ -96,8 +96,10 @@ tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err)
   tp__batch b;
   TP__TRY(tp__pipeline_next(f->train_input, &b, err));
   *n = b.n;
-  f->state.step = b.step + 1;
-  if (b.n == 0) return TP_OK; /* every picture of the batch was damaged, or the end */
+  if (b.n == 0) return TP_OK; /* the end of the epochs that were sought for */
+  /* A batch whose pictures are all damaged is passed over: the last one delivered ends the epoch.
+   */
+  f->state.step = b.last ? tp__pipeline_steps(f->train_input) : b.step + 1;
   for (int64_t i = 0; i < b.n; i++) f->example_weight[i] = f->class_weight[b.labels[i]];
   double since = tp__now();
   const float *weights = f->weighted ? f->example_weight : NULL;
@@ -239,7 +241,7 @@ static void fill_row(const tp__fitter *f, double seconds, tp__history_row *row)
   *row = (tp__history_row){.epoch = s->epoch, .phase = s->phase, .seconds = s->seconds + seconds};
   row->rate = (double)tp__plateau_rate(
       &s->plateau, tp__schedule_rate(&f->schedule, s->iteration > 0 ? s->iteration - 1 : 0));
-  row->images_per_s = (double)(f->metrics.examples - s->examples) / seconds;
+  row->images_per_s = seconds > 0 ? (double)(f->metrics.examples - s->examples) / seconds : 0;
   for (int q = 0; q < TP__QUANTITIES; q++) row->value[q] = NAN;
   row->value[TP__LOSS] = tp__metrics_loss(&f->metrics);
   row->value[TP__ACCURACY] = tp__metrics_accuracy(&f->metrics);

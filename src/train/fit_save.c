@@ -40,12 +40,19 @@ tp_status tp__fitter_save(tp__fitter *f, tp_error *err)
   return status;
 }
 
+/* Without history and sums of the epoch, which hold times and say where the run was interrupted:
+ * the bytes of this file are a function of data, options and seed. */
 tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err)
 {
+  tp__progress_state s = f->state;
+  s.history = NULL;
+  s.n_history = s.history_capacity = 0;
+  s.examples = s.right = s.right_5 = 0;
+  s.loss_sum = s.seconds = 0;
   char *path = tp__fitter_path(f, "best.safetensors");
-  tp_status status = path == NULL ? tp__no_memory(err, 64)
-                                  : tp__checkpoint_write(path, &f->identity, &f->state, &f->weights,
-                                                         NULL, NULL, err);
+  tp_status status =
+      path == NULL ? tp__no_memory(err, 64)
+                   : tp__checkpoint_write(path, &f->identity, &s, &f->weights, NULL, NULL, err);
   free(path);
   return status;
 }

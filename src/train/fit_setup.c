@@ -145,7 +145,7 @@ static tp_status load_weights(tp__fitter *f, const tp__net *net, tp_error *err)
   TP__TRY(tp__net_init(net, f->o->seed, &f->weights, err));
   if (f->options->weights == NULL) return TP_OK;
   return tp__weights_load(f->options->weights, net, &f->weights,
-                          f->options->official || f->o->skip_mismatch, f->job->log, err);
+                          f->options->pretrained || f->o->skip_mismatch, f->job->log, err);
 }
 
 static tp_status open_network(tp__fitter *f, tp_error *err)
@@ -170,6 +170,13 @@ static tp_status read_checkpoint(tp__fitter *f, tp_error *err)
                       "%s: was made for %s with %d classes; the data and recipe now say %s with %d",
                       path, stored.spec.name, stored.spec.classes, f->identity.spec.name,
                       f->identity.spec.classes);
+  for (size_t i = 0; status == TP_OK && i < f->stop_best.count; i++) {
+    const tp__tensor *kept = &f->stop_best.item[i];
+    const tp__tensor *w = tp__tensors_find(&f->weights, kept->name);
+    if (w == NULL || w->dtype != kept->dtype || !tp__shape_equal(&w->shape, &kept->shape))
+      status = tp__fail(err, TP_ERR_DATA, "%s: %s is kept for early stopping but fits no weights",
+                        path, kept->name);
+  }
   if (status == TP_OK) f->identity.spec.official_preprocessing = stored.spec.official_preprocessing;
   tp__identity_free(&stored);
   free(path);
@@ -206,7 +213,7 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   f->identity.antialias = o->data.antialias;
   spec->name = o->model;
   spec->dropout = (float)o->dropout;
-  spec->official_preprocessing = f->options->official;
+  spec->official_preprocessing = f->options->pretrained && tp__model_has_official(o->model);
   f->batch = o->batch * f->backend->replicas;
   tp_status status = open_data(f, &names, err);
   tp__labels_free(&names);

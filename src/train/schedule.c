@@ -64,7 +64,14 @@ static tp_status make_piecewise(const tp_train_options *o, tp__schedule *s, tp_e
   if (values != s->n_boundaries + 1)
     return tp__fail(err, TP_ERR_USAGE, "values: \"%s\": wanted %d rates, one more than boundaries",
                     o->values == NULL ? "" : o->values, s->n_boundaries + 1);
+  for (int i = 0; i < values; i++)
+    if (!(s->value[i] >= 0))
+      return tp__fail(err, TP_ERR_USAGE, "values: \"%s\": rates of 0 or more are wanted",
+                      o->values);
   for (int i = 0; i < s->n_boundaries; i++) {
+    if (!(boundary[i] >= 0 && boundary[i] < 9e15))
+      return tp__fail(err, TP_ERR_USAGE, "boundaries: \"%s\": step numbers of 0 or more are wanted",
+                      o->boundaries);
     s->boundary[i] = (int64_t)boundary[i];
     if ((double)s->boundary[i] != boundary[i] || (i > 0 && s->boundary[i] <= s->boundary[i - 1]))
       return tp__fail(err, TP_ERR_USAGE, "boundaries: \"%s\": whole, rising numbers are wanted",
@@ -84,7 +91,10 @@ tp_status tp__schedule_make(const tp_train_options *o, int64_t total_steps, tp__
     s.decay = o->decay_rate;
     s.steps = o->decay_steps;
     s.staircase = o->staircase;
-    if (s.steps < 1) return tp__fail(err, TP_ERR_USAGE, "decay_steps must be 1 or more");
+    if (s.steps < 1)
+      return tp__fail(err, TP_ERR_USAGE, "decay_steps: %d: wanted 1 or more", o->decay_steps);
+    if (!(s.decay > 0 && s.decay <= 1))
+      return tp__fail(err, TP_ERR_USAGE, "decay_rate: %g: wanted above 0, up to 1", s.decay);
   } else if (strcmp(o->schedule, "cosine") == 0) {
     s.kind = TP__SCHEDULE_COSINE;
     s.decay = o->final_rate;
@@ -94,6 +104,8 @@ tp_status tp__schedule_make(const tp_train_options *o, int64_t total_steps, tp__
       return tp__fail(err, TP_ERR_USAGE,
                       "warmup_steps %d leaves no step to decay in: the phase has %lld steps",
                       o->warmup_steps, (long long)total_steps);
+    if (!(s.decay >= 0 && s.decay <= 1))
+      return tp__fail(err, TP_ERR_USAGE, "final_rate: %g: wanted a fraction, 0 to 1", s.decay);
   } else if (strcmp(o->schedule, "piecewise") == 0) {
     s.kind = TP__SCHEDULE_PIECEWISE;
     TP__TRY(make_piecewise(o, &s, err));

@@ -17,63 +17,91 @@ typedef struct grad_row {
   float *sum; /* [rows][taps][TP__V] */
 } grad_row;
 
-/* One pixel of dy against all taps. */
-#define EACH_TAP(TAPS, ROWS, load_input)                                                           \
-  {                                                                                                \
-    const tp__vec d = tp__load(dy);                                                                \
-    TP__UNROLL for (int i = 0; i < ROWS; i++) TP__UNROLL for (int t = 0; t < TAPS; t++)            \
-        sum[i][t] = tp__fma(load_input, d, sum[i][t]);                                             \
-  }
-#define INSIDE tp__load(x + i * x_row + t * pixel)
-#define BORDER ((unsigned)(column + t) < (unsigned)width ? INSIDE : tp__zero())
-
-#define GRAD_ROW(name, TAPS, ROWS, STRIDE)                                                         \
-  static TP__NOINLINE void name(const grad_row *r)                                                 \
-  {                                                                                                \
-    const long x_row = r->x_row, pixel = r->pixel;                                                 \
-    const int width = r->width;                                                                    \
-    int column = -r->pad_left;                                                                     \
-    const float *x = r->x + column * pixel, *dy = r->dy, *end = dy + r->count * pixel;             \
-    tp__vec sum[ROWS][TAPS];                                                                       \
-    TP__UNROLL for (int i = 0; i < ROWS; i++) TP__UNROLL for (int t = 0; t < TAPS; t++)            \
-        sum[i][t] = tp__load(r->sum + (i * TAPS + t) * TP__V);                                     \
-    for (; dy < end && column < 0; dy += pixel, x += STRIDE * pixel, column += STRIDE)             \
-      EACH_TAP(TAPS, ROWS, BORDER)                                                                 \
-    for (; dy < end && column + TAPS <= width; dy += pixel, x += STRIDE * pixel, column += STRIDE) \
-      EACH_TAP(TAPS, ROWS, INSIDE)                                                                 \
-    for (; dy < end; dy += pixel, x += STRIDE * pixel, column += STRIDE)                           \
-      EACH_TAP(TAPS, ROWS, BORDER)                                                                 \
-    TP__UNROLL for (int i = 0; i < ROWS; i++) TP__UNROLL for (int t = 0; t < TAPS; t++)            \
-        tp__store(r->sum + (i * TAPS + t) * TP__V, sum[i][t]);                                     \
-  }
-
-GRAD_ROW(row_3_3_1, 3, 3, 1)
-GRAD_ROW(row_3_1_1, 3, 1, 1)
-GRAD_ROW(row_3_3_2, 3, 3, 2)
-GRAD_ROW(row_3_1_2, 3, 1, 2)
-GRAD_ROW(row_5_1_1, 5, 1, 1)
-GRAD_ROW(row_5_1_2, 5, 1, 2)
-#if TP__VECTOR == 16 || defined(__aarch64__)
-GRAD_ROW(row_5_5_1, 5, 5, 1)
-GRAD_ROW(row_5_5_2, 5, 5, 2)
-#define ALL_5_1 row_5_5_1
-#define ALL_5_2 row_5_5_2
+#define TAPS 3
+#define ROWS 1
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 3
+#define ROWS 2
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 3
+#define ROWS 3
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 1
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 2
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 3
+#define ROWS 1
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 3
+#define ROWS 2
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 3
+#define ROWS 3
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 1
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 2
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#if TP__VECTOR == 16 || defined(__aarch64__) /* 32 registers */
+#define TAPS 5
+#define ROWS 3
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 4
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 5
+#define STRIDE 1
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 3
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 4
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define TAPS 5
+#define ROWS 5
+#define STRIDE 2
+#include "backend/cpu/depthwise_grad_row.inc"
+#define FIVES(stride) {row_5_1_##stride, row_5_2_##stride, row_5_3_##stride, row_5_4_##stride, row_5_5_##stride}
 #else
-#define ALL_5_1 NULL
-#define ALL_5_2 NULL
+#define FIVES(stride) {row_5_1_##stride, row_5_2_##stride}
 #endif
 
+enum { K_MAX = 5 };
 typedef struct grad_kernel {
-  int k, stride;
-  void (*all)(const grad_row *r); /* all kernel rows at once; NULL: too many registers */
-  void (*one)(const grad_row *r);
+  int k, stride, most;                   /* kernel rows that fit the registers */
+  void (*rows[K_MAX])(const grad_row *r); /* [rows - 1] */
 } grad_kernel;
 
-static const grad_kernel kernels[] = {{3, 1, row_3_3_1, row_3_1_1},
-                                      {3, 2, row_3_3_2, row_3_1_2},
-                                      {5, 1, ALL_5_1, row_5_1_1},
-                                      {5, 2, ALL_5_2, row_5_1_2}};
-enum { K_MAX = 5 };
+#if TP__VECTOR == 16 || defined(__aarch64__)
+enum { MOST_5 = 5 };
+#else
+enum { MOST_5 = 2 };
+#endif
+static const grad_kernel kernels[] = {{3, 1, 3, {row_3_1_1, row_3_2_1, row_3_3_1}},
+                                      {3, 2, 3, {row_3_1_2, row_3_2_2, row_3_3_2}},
+                                      {5, 1, MOST_5, FIVES(1)},
+                                      {5, 2, MOST_5, FIVES(2)}};
 
 static const grad_kernel *kernel_for(int k, int stride)
 {
@@ -91,18 +119,13 @@ static void taps_at_once(const tp__depthwise *v, const grad_kernel *kernel, cons
                 .count = v->ow};
   for (int y = 0; y < v->oh; y++) {
     const int first = y * v->stride - v->pad_top;
+    const int end = first + v->k < v->h ? first + v->k : v->h; /* rows of x inside the image */
     r.dy = dy + (long)y * v->ow * pitch;
-    if (kernel->all != NULL && first >= 0 && first + v->k <= v->h) {
-      r.x = x + first * r.x_row;
-      r.sum = sum;
-      kernel->all(&r);
-      continue;
-    }
-    for (int ky = 0; ky < v->k; ky++) {
-      if (first + ky < 0 || first + ky >= v->h) continue;
-      r.x = x + (first + ky) * r.x_row;
-      r.sum = sum + ky * v->k * TP__V;
-      kernel->one(&r);
+    for (int row = first < 0 ? 0 : first, rows; row < end; row += rows) {
+      rows = end - row < kernel->most ? end - row : kernel->most;
+      r.x = x + row * r.x_row;
+      r.sum = sum + (row - first) * v->k * TP__V;
+      kernel->rows[rows - 1](&r);
     }
   }
 }

@@ -3,7 +3,7 @@
 
 #include "backend/cpu/vec.h"
 
-#define TP__ACROSS 6
+#define TP__ACROSS 6 /* outputs that a tile holds beside each other */
 
 #define TAPS 1
 #define STRIDE 1

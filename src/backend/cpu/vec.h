@@ -49,6 +49,22 @@ TP__INLINE void tp__store(float *p, tp__vec v) { *(tp__vec_any *)p = v; }
 TP__INLINE tp__vec tp__all(float a) { return a - (tp__vec){0}; }
 TP__INLINE tp__vec tp__zero(void) { return (tp__vec){0}; }
 
+/* v, in a register from here on. gcc makes a load that several multiply-adds share an operand of each of them; clang does
+ * not, and would keep too many at a time. */
+TP__INLINE tp__vec tp__keep(tp__vec v)
+{
+#if defined(__clang__)
+  /* as it is */
+#elif TP__VECTOR == 16
+  __asm__("" : "+v"(v));
+#elif defined(__SSE2__)
+  __asm__("" : "+x"(v));
+#elif defined(__aarch64__)
+  __asm__("" : "+w"(v));
+#endif
+  return v;
+}
+
 /* The first n < TP__V floats; the others are zero, and are neither read nor written. */
 TP__INLINE tp__vec tp__load_part(const float *p, long n)
 {
