@@ -1,6 +1,7 @@
 /* jobs - the public functions that do a whole job: each checks what only it knows and hands on to
  * its room */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -58,6 +59,13 @@ static tp_status run_epoch(void *user, const tp__progress_state *state, const tp
   struct run_files *r = user;
   const tp__history_row *row = &state->history[state->n_history - 1];
   char text[160];
+  if (r->log != NULL) {
+    fprintf(r->log, "epoch %d:", row->epoch + 1);
+    for (int q = 0; q < TP__QUANTITIES; q++)
+      if (!isnan(row->value[q]))
+        fprintf(r->log, " %s %.4f", tp__quantity_name((tp__quantity)q), row->value[q]);
+    fprintf(r->log, ", rate %g, %.1f s\n", row->rate, row->seconds);
+  }
   TP__TRY(write_history(r, state, err));
   TP__TRY(tp__events_epoch(r->events, row, err));
   tp__say(&r->both, "epoch %d: %s", row->epoch + 1, tp__cost_text(cost, text));

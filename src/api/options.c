@@ -346,6 +346,17 @@ static tp_status write_value(tp__writer *w, const tp__option_row *row, const cha
   return status;
 }
 
+/* The shortest digits that read back as the same number: 0.2, not 0.20000000000000001. */
+static tp_status write_double(tp__writer *w, const char *name, double value, tp_error *err)
+{
+  char text[40];
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  return tp__writer_printf(w, err, "%s = %s\n", name, text);
+}
+
 static tp_status write_row(tp__writer *w, const tp__option_row *row, const void *field,
                            tp_error *err)
 {
@@ -368,8 +379,7 @@ static tp_status write_row(tp__writer *w, const tp__option_row *row, const void 
     return tp__writer_printf(w, err, "%s = %" PRId64 "\n", name, *(const int64_t *)field);
   case TP__OPTION_UINT64:
     return tp__writer_printf(w, err, "%s = %" PRIu64 "\n", name, *(const uint64_t *)field);
-  case TP__OPTION_DOUBLE:
-    return tp__writer_printf(w, err, "%s = %.17g\n", name, *(const double *)field);
+  case TP__OPTION_DOUBLE: return write_double(w, name, *(const double *)field, err);
   }
   return TP_OK;
 }

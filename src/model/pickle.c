@@ -89,8 +89,9 @@ static tp_status pop(machine *m, tp__pickle_value **v, tp_error *err)
   return TP_OK;
 }
 
-static tp_status push_mark(machine *m, tp_error *err)
+static tp_status push_mark(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   if (m->n_marks == sizeof m->marks / sizeof *m->marks) return fault(m, "nested too deeply", err);
   m->marks[m->n_marks++] = m->depth;
   return TP_OK;
@@ -141,8 +142,9 @@ static tp_status push_integer(machine *m, tp__pickle_kind kind, int64_t value, t
   return push(m, v, err);
 }
 
-static tp_status push_long(machine *m, tp_error *err)
+static tp_status push_long(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   uint64_t size = 0, value = 0;
   const uint8_t *p = NULL;
   TP__TRY(take_number(m, 1, &size, err));
@@ -182,17 +184,18 @@ static tp_status push_list(machine *m, tp__pickle_kind kind, tp__pickle_value **
   return push(m, v, err);
 }
 
-static tp_status push_marked(machine *m, tp__pickle_kind kind, tp_error *err)
+static tp_status push_marked(machine *m, int kind, tp_error *err)
 {
   tp__pickle_value **item = NULL;
   size_t count = 0;
   TP__TRY(pop_marked(m, &item, &count, err));
   if (kind == TP__PICKLE_DICT && count % 2 != 0) return fault(m, "a dict with a key too many", err);
-  return push_list(m, kind, item, count, err);
+  return push_list(m, (tp__pickle_kind)kind, item, count, err);
 }
 
-static tp_status push_small_tuple(machine *m, size_t count, tp_error *err)
+static tp_status push_small_tuple(machine *m, int size, tp_error *err)
 {
+  size_t count = (size_t)size;
   if (m->depth - floor_of(m) < count) return fault(m, "takes from an empty stack", err);
   m->depth -= count;
   return push_list(m, TP__PICKLE_TUPLE, m->stack + m->depth, count, err);
@@ -214,19 +217,49 @@ static tp_status extend(machine *m, tp__pickle_kind kind, tp__pickle_value **ite
   return TP_OK;
 }
 
-static tp_status extend_marked(machine *m, tp__pickle_kind kind, tp_error *err)
+static tp_status extend_marked(machine *m, int kind, tp_error *err)
 {
   tp__pickle_value **item = NULL;
   size_t count = 0;
   TP__TRY(pop_marked(m, &item, &count, err));
-  return extend(m, kind, item, count, err); /* the popped items still lie above the top */
+  return extend(m, (tp__pickle_kind)kind, item, count, err); /* the popped items still lie above the top */
 }
 
-static tp_status extend_by(machine *m, tp__pickle_kind kind, size_t count, tp_error *err)
+/* One element, or a key and its value. */
+static tp_status extend_by_one(machine *m, int kind, tp_error *err)
 {
+  size_t count = kind == TP__PICKLE_DICT ? 2 : 1;
   if (m->depth - floor_of(m) < count) return fault(m, "takes from an empty stack", err);
   m->depth -= count;
-  return extend(m, kind, m->stack + m->depth, count, err);
+  return extend(m, (tp__pickle_kind)kind, m->stack + m->depth, count, err);
+}
+
+static tp_status push_empty(machine *m, int kind, tp_error *err)
+{
+  return push_list(m, (tp__pickle_kind)kind, NULL, 0, err);
+}
+
+static tp_status push_none(machine *m, int kind, tp_error *err)
+{
+  return push(m, tp__pickle_new(m->p, (tp__pickle_kind)kind, err), err);
+}
+
+static tp_status push_bool(machine *m, int value, tp_error *err)
+{
+  return push_integer(m, TP__PICKLE_BOOL, value, err);
+}
+
+static tp_status drop(machine *m, int unused, tp_error *err)
+{
+  tp__pickle_value *ignored = NULL;
+  (void)unused;
+  return pop(m, &ignored, err);
+}
+
+static tp_status memoize(machine *m, int unused, tp_error *err)
+{
+  (void)unused;
+  return memo_put(m, m->memo_count, err);
 }
 
 /* ---- globals and calls ---- */
@@ -256,8 +289,9 @@ static tp_status read_line(machine *m, const char **text, size_t *size, tp_error
   return TP_OK;
 }
 
-static tp_status global_from_lines(machine *m, tp_error *err)
+static tp_status global_from_lines(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   const char *module = NULL, *name = NULL;
   size_t module_size = 0, name_size = 0;
   TP__TRY(read_line(m, &module, &module_size, err));
@@ -265,8 +299,9 @@ static tp_status global_from_lines(machine *m, tp_error *err)
   return push_global(m, module, module_size, name, name_size, err);
 }
 
-static tp_status global_from_stack(machine *m, tp_error *err)
+static tp_status global_from_stack(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   tp__pickle_value *module = NULL, *name = NULL;
   TP__TRY(pop(m, &name, err));
   TP__TRY(pop(m, &module, err));
@@ -276,8 +311,9 @@ static tp_status global_from_stack(machine *m, tp_error *err)
                      err);
 }
 
-static tp_status reduce(machine *m, tp_error *err)
+static tp_status reduce(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   tp__pickle_value *function = NULL, *arguments = NULL, *result = NULL;
   TP__TRY(pop(m, &arguments, err));
   TP__TRY(pop(m, &function, err));
@@ -288,8 +324,9 @@ static tp_status reduce(machine *m, tp_error *err)
 }
 
 /* Only an OrderedDict's own attributes (a state dict's _metadata); they are not needed. */
-static tp_status build(machine *m, tp_error *err)
+static tp_status build(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   tp__pickle_value *state = NULL;
   TP__TRY(pop(m, &state, err));
   if (m->depth <= floor_of(m) || m->stack[m->depth - 1]->kind != TP__PICKLE_DICT)
@@ -297,117 +334,84 @@ static tp_status build(machine *m, tp_error *err)
   return TP_OK;
 }
 
-static tp_status persistent(machine *m, tp_error *err)
+static tp_status persistent(machine *m, int unused, tp_error *err)
 {
+  (void)unused;
   tp__pickle_value *id = NULL, *result = NULL;
   TP__TRY(pop(m, &id, err));
   TP__TRY(tp__pickle_storage(m->p, id, &result, err));
   return push(m, result, err);
 }
 
-/* ---- one opcode ---- */
+/* ---- opcodes ---- */
 
-/* Those with a number behind them. */
-static tp_status step_number(machine *m, int bytes, tp_error *err)
+/* Those that have a number of some bytes behind them. */
+static tp_status push_number(machine *m, int bytes, tp_error *err)
 {
   uint64_t v = 0;
   TP__TRY(take_number(m, bytes, &v, err));
-  switch (m->opcode) {
-  case 'J':
-    return push_integer(m, TP__PICKLE_INT, (int64_t)(int32_t)(uint32_t)v, err);
-  case 'K':
-  case 'M':
-    return push_integer(m, TP__PICKLE_INT, (int64_t)v, err);
-  case 'G':
-    return push(m, tp__pickle_new(m->p, TP__PICKLE_FLOAT, err), err); /* value not needed */
-  case 'q':
-  case 'r':
-    return memo_put(m, v, err);
-  case 'h':
-  case 'j':
-    return memo_get(m, v, err);
-  case 0x80:
-    return v <= 5 ? TP_OK : fault(m, "a protocol newer than 5", err);
-  case 0x95:
-    return TP_OK; /* FRAME: only a hint */
-  }
-  return fault(m, "an opcode that is not allowed", err);
+  return push_integer(m, TP__PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)v : (int64_t)v, err);
 }
 
-static tp_status step(machine *m, tp_error *err)
+static tp_status push_float(machine *m, int bytes, tp_error *err)
 {
-  tp__pickle_value *ignored = NULL;
-  switch (m->opcode) {
-  case 'K':
-  case 'q':
-  case 'h':
-  case 0x80:
-    return step_number(m, 1, err);
-  case 'M':
-    return step_number(m, 2, err);
-  case 'J':
-  case 'r':
-  case 'j':
-    return step_number(m, 4, err);
-  case 'G':
-  case 0x95:
-    return step_number(m, 8, err);
-  case 0x8a:
-    return push_long(m, err);
-  case 'X':
-  case 'T':
-    return push_text(m, 4, err);
-  case 0x8c:
-  case 'U':
-    return push_text(m, 1, err);
-  case 'N':
-    return push(m, tp__pickle_new(m->p, TP__PICKLE_NONE, err), err);
-  case 0x88:
-  case 0x89:
-    return push_integer(m, TP__PICKLE_BOOL, m->opcode == 0x88, err);
-  case '(':
-    return push_mark(m, err);
-  case '0':
-    return pop(m, &ignored, err);
-  case ')':
-    return push_list(m, TP__PICKLE_TUPLE, NULL, 0, err);
-  case 0x85:
-  case 0x86:
-  case 0x87:
-    return push_small_tuple(m, (size_t)m->opcode - 0x84, err);
-  case 't':
-    return push_marked(m, TP__PICKLE_TUPLE, err);
-  case ']':
-    return push_list(m, TP__PICKLE_LIST, NULL, 0, err);
-  case 'l':
-    return push_marked(m, TP__PICKLE_LIST, err);
-  case 'a':
-    return extend_by(m, TP__PICKLE_LIST, 1, err);
-  case 'e':
-    return extend_marked(m, TP__PICKLE_LIST, err);
-  case '}':
-    return push_list(m, TP__PICKLE_DICT, NULL, 0, err);
-  case 'd':
-    return push_marked(m, TP__PICKLE_DICT, err);
-  case 's':
-    return extend_by(m, TP__PICKLE_DICT, 2, err);
-  case 'u':
-    return extend_marked(m, TP__PICKLE_DICT, err);
-  case 0x94:
-    return memo_put(m, m->memo_count, err);
-  case 'c':
-    return global_from_lines(m, err);
-  case 0x93:
-    return global_from_stack(m, err);
-  case 'R':
-    return reduce(m, err);
-  case 'b':
-    return build(m, err);
-  case 'Q':
-    return persistent(m, err);
-  }
-  return fault(m, "an opcode that is not allowed", err);
+  uint64_t not_needed = 0;
+  TP__TRY(take_number(m, bytes, &not_needed, err));
+  return push_none(m, TP__PICKLE_FLOAT, err);
 }
+
+static tp_status put_numbered(machine *m, int bytes, tp_error *err)
+{
+  uint64_t index = 0;
+  TP__TRY(take_number(m, bytes, &index, err));
+  return memo_put(m, index, err);
+}
+
+static tp_status get_numbered(machine *m, int bytes, tp_error *err)
+{
+  uint64_t index = 0;
+  TP__TRY(take_number(m, bytes, &index, err));
+  return memo_get(m, index, err);
+}
+
+static tp_status protocol(machine *m, int bytes, tp_error *err)
+{
+  uint64_t version = 0;
+  TP__TRY(take_number(m, bytes, &version, err));
+  return version <= 5 ? TP_OK : fault(m, "a protocol newer than 5", err);
+}
+
+/* A hint for reading ahead. */
+static tp_status frame(machine *m, int bytes, tp_error *err)
+{
+  uint64_t size = 0;
+  return take_number(m, bytes, &size, err);
+}
+
+static const struct {
+  tp_status (*run)(machine *m, int argument, tp_error *err);
+  int argument;
+} opcodes[256] = {
+    /* clang-format off */
+    [0x80] = {protocol, 1},          [0x95] = {frame, 8},             ['0'] = {drop, 0},
+    ['('] = {push_mark, 0},
+    ['N'] = {push_none, TP__PICKLE_NONE}, [0x88] = {push_bool, 1},    [0x89] = {push_bool, 0},
+    ['J'] = {push_number, 4},        ['K'] = {push_number, 1},        ['M'] = {push_number, 2},
+    [0x8a] = {push_long, 0},         ['G'] = {push_float, 8},
+    ['X'] = {push_text, 4},          [0x8c] = {push_text, 1},
+    ['T'] = {push_text, 4},          ['U'] = {push_text, 1},
+    [')'] = {push_empty, TP__PICKLE_TUPLE}, ['t'] = {push_marked, TP__PICKLE_TUPLE},
+    [0x85] = {push_small_tuple, 1},  [0x86] = {push_small_tuple, 2},  [0x87] = {push_small_tuple, 3},
+    [']'] = {push_empty, TP__PICKLE_LIST},  ['l'] = {push_marked, TP__PICKLE_LIST},
+    ['a'] = {extend_by_one, TP__PICKLE_LIST}, ['e'] = {extend_marked, TP__PICKLE_LIST},
+    ['}'] = {push_empty, TP__PICKLE_DICT},  ['d'] = {push_marked, TP__PICKLE_DICT},
+    ['s'] = {extend_by_one, TP__PICKLE_DICT}, ['u'] = {extend_marked, TP__PICKLE_DICT},
+    ['q'] = {put_numbered, 1},       ['r'] = {put_numbered, 4},       [0x94] = {memoize, 0},
+    ['h'] = {get_numbered, 1},       ['j'] = {get_numbered, 4},
+    ['c'] = {global_from_lines, 0},  [0x93] = {global_from_stack, 0},
+    ['R'] = {reduce, 0},             ['b'] = {build, 0},              ['Q'] = {persistent, 0},
+    /* clang-format on */
+};
 
 tp_status tp__pickle_run(tp__pickle *p, const uint8_t *data, size_t size, size_t *consumed,
                          const tp__pickle_value **result, tp_error *err)
@@ -424,7 +428,8 @@ tp_status tp__pickle_run(tp__pickle *p, const uint8_t *data, size_t size, size_t
     if (m->next == size) return fault(m, "has no end: truncated?", err);
     m->opcode = data[m->next++];
     if (m->opcode == '.') break;
-    TP__TRY(step(m, err));
+    if (opcodes[m->opcode].run == NULL) return fault(m, "an opcode that is not allowed", err);
+    TP__TRY(opcodes[m->opcode].run(m, opcodes[m->opcode].argument, err));
   }
   tp__pickle_value *top = NULL;
   TP__TRY(pop(m, &top, err));

@@ -4,7 +4,7 @@
 #include "pickle_machine.h"
 #include "weights_formats.h"
 
-enum { ORDERED_DICT, REBUILD_TENSOR, REBUILD_PARAMETER, FIRST_STORAGE };
+enum { ORDERED_DICT, REBUILD_TENSOR, REBUILD_TENSOR_OLD, REBUILD_PARAMETER, FIRST_STORAGE };
 
 static const struct {
   const char *module, *name;
@@ -12,6 +12,7 @@ static const struct {
 } globals[] = {
     [ORDERED_DICT] = {"collections", "OrderedDict", TP__F32},
     [REBUILD_TENSOR] = {"torch._utils", "_rebuild_tensor_v2", TP__F32},
+    [REBUILD_TENSOR_OLD] = {"torch._utils", "_rebuild_tensor", TP__F32}, /* before PyTorch 0.4 */
     [REBUILD_PARAMETER] = {"torch._utils", "_rebuild_parameter", TP__F32},
     [FIRST_STORAGE] = {"torch", "FloatStorage", TP__F32},
     {"torch", "DoubleStorage", TP__F64},
@@ -90,7 +91,8 @@ static bool inside(const tp__pickle_value *tensor)
   return last < tensor->tensor.storage->storage.elements;
 }
 
-/* _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]) */
+/* _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]); the older _rebuild_tensor has only
+ * the first four. */
 static tp_status make_tensor(tp__pickle *p, const tp__pickle_value *arguments,
                              tp__pickle_value **result, tp_error *err)
 {
@@ -118,6 +120,7 @@ tp_status tp__pickle_call(tp__pickle *p, int global, const tp__pickle_value *arg
   case ORDERED_DICT:
     return make_dict(p, arguments, result, err);
   case REBUILD_TENSOR:
+  case REBUILD_TENSOR_OLD:
     return make_tensor(p, arguments, result, err);
   case REBUILD_PARAMETER: /* (tensor, requires_grad, hooks) */
     if (arguments->list.count == 0 || arguments->list.item[0]->kind != TP__PICKLE_TENSOR)

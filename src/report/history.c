@@ -15,7 +15,7 @@ static tp_status write_row(tp__writer *w, const tp__history_row *row, tp_error *
 {
   static const char *const phase[] = {"head", "fine-tuning"};
   TP__TRY(
-      tp__writer_printf(w, err, "%d,%s,%.9g", row->epoch + 1, phase[row->phase != 0], row->rate));
+      tp__writer_printf(w, err, "%d,%s,%.7g", row->epoch + 1, phase[row->phase != 0], row->rate));
   for (int q = 0; q < TP__QUANTITIES; q++) {
     TP__TRY(tp__writer_printf(w, err, ","));
     TP__TRY(write_number(w, "%.9g", row->value[q], err));

@@ -210,7 +210,8 @@ static tp_status run_network(struct pass *p, tp__backend *backend, const tp__ens
                                                      .exif_rotate = identity->exif_rotate},
                                           .always_flip = view[v].flip,
                                           .always_rotate = view[v].turn},
-                               .batch = o->batch};
+                               .batch = o->batch,
+                               .interleave = 1};
     status = tp__pipeline_new(&po, p->job->pool, p->job->log, &p->input, err);
     p->weight = share;
     if (status == TP_OK) status = run_pass(p, err);
