@@ -1,20 +1,20 @@
-/* child - runs a function in a forked child process with limits, and reads what it sends through a
- * pipe.
+/* child - runs a function in a forked child process with limits and reads what it sends.
  *
- *   tp__child_start ──fork──> body(arg, out) in the child: memory, processor time and wall clock
- * are limited tp__child_read  <──pipe── exactly the wanted number of bytes, or an error that says
- * how the child ended tp__child_end             reaps it; kills it first when it still runs
+ *   tp__child_start   forks; body(arg, in, out) runs in the child
+ *   tp__child_read    exactly the wanted number of bytes, or an error that says how the child ended
+ *   tp__child_end     reaps it; kills it first when it still runs
  *
  * Why: libhdf5 crashes, and may loop, on damaged files; in a child that is only an error. A library
  * cannot start itself anew with exec, so the child is a plain fork of a process that may have other
  * threads. What keeps that sound:
- *   - only the forking thread exists in the child; locks other threads held stay locked for ever.
- * glibc's fork takes the locks of malloc and stdio's list itself, so malloc works in the child; the
- * body must not use anything else that is shared with the parent's threads (their locks, pools, log
- * sinks, stdio streams) and it leaves by _exit, without atexit handlers and without flushing the
- * parent's streams;
- *   - libhdf5 is used nowhere in the parent, so its state in the child is always fresh;
- *   - should a lock be stuck all the same, the wall clock limit turns it into an error.
+ *
+ *   - Only the forking thread lives on in the child; locks that others held stay locked for ever.
+ *     glibc's fork takes the locks of malloc and of stdio's list itself, so malloc works in the
+ *     child. The body uses nothing else that is shared with the parent's threads (pools, log sinks,
+ *     stdio streams) and leaves by _exit: no atexit handlers, no flushing of the parent's streams.
+ *   - libhdf5 is used nowhere in the parent, so its state in the child is always fresh.
+ *   - Should a lock be stuck all the same, the wall clock limit turns it into an error.
+ *
  * The child has no core dumps (fatal signals end it by _exit), no stderr, and no descriptors but
  * its pipe and `in`. The parent trusts nothing that it reads.
  */

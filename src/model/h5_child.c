@@ -1,19 +1,23 @@
 /* h5_child - reads a Keras HDF5 file with libhdf5 and sends its arrays; runs only in the child
  * process (child.h).
  *
- *   legacy    attribute layer_names of the root or of /model_weights lists groups; attribute
- * weight_names of each group lists datasets in it. A nested model is one group that lists all its
- * weights. Keras 3   groups named after layer classes; in each, "vars" holds datasets 0, 1, ... and
- * the attribute `name`, the layer's name. Nested models nest. Optimizer and random-seed state is
- * left out.
+ *   legacy    Attribute layer_names of the root or of /model_weights lists groups, attribute
+ *             weight_names of each group lists datasets in it. A nested model is one group that
+ *             lists all its weights.
+ *
+ *   Keras 3   Groups named after layer classes; in each, "vars" holds datasets 0, 1, ... and the
+ *             attribute `name`, the layer's name. Nested models nest. Optimizer and random-seed
+ *             state is left out.
  *
  * (keras/src/legacy/saving/legacy_h5_format.py and keras/src/saving/saving_lib.py, Keras 3.15.)
  * Nothing outside the file is ever opened: external links, external and virtual storage and filter
  * plugins are refused.
  */
 #include <hdf5.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "child.h"
 #include "h5_strings.h"
@@ -332,18 +336,35 @@ static tp_status read_root(reader *r, hid_t root, tp_error *err)
   return status;
 }
 
+/* The file in memory, read through its descriptor; NULL: it could not be. */
+static void *load(int in, size_t *size)
+{
+  struct stat st;
+  if (fstat(in, &st) != 0 || st.st_size <= 0) return NULL;
+  *size = (size_t)st.st_size;
+  void *image = malloc(*size);
+  if (image != NULL && tp__read_at(in, image, *size, 0, NULL) == TP_OK) return image;
+  free(image);
+  return NULL;
+}
+
+/* libhdf5 opens by path and wants to resolve it; where that fails (no /proc, a file deleted
+ * meanwhile) it gets the bytes. */
 static hid_t open_file(const tp__h5_reading *job, int in)
 {
-  char path[64];
+  char path[64], resolved[PATH_MAX];
+  const void *image = job->image;
+  size_t size = job->image_bytes;
   snprintf(path, sizeof path, "/proc/self/fd/%d", in);
+  if (image == NULL && realpath(path, resolved) == NULL && (image = load(in, &size)) == NULL)
+    return -1;
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-  H5Pset_file_locking(access, 0,
-                      1); /* locks fail on some network file systems; nothing writes here */
-  if (job->image != NULL) {
-    H5Pset_fapl_core(access, 1 << 20, 0); /* in memory, no file behind it */
-    H5Pset_file_image(access, (void *)(uintptr_t)job->image, job->image_bytes); /* copies */
+  H5Pset_file_locking(access, 0, 1); /* locks fail on some network file systems; none writes here */
+  if (image != NULL) {
+    H5Pset_fapl_core(access, 1 << 20, 0);                      /* in memory, no file behind it */
+    H5Pset_file_image(access, (void *)(uintptr_t)image, size); /* copies */
   }
-  return H5Fopen(job->image != NULL ? "weights.h5" : path, H5F_ACC_RDONLY, access);
+  return H5Fopen(image != NULL ? "weights.h5" : path, H5F_ACC_RDONLY, access);
 }
 
 static tp_status read_file(reader *r, const tp__h5_reading *job, int in, tp_error *err)

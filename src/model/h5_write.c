@@ -1,18 +1,21 @@
 /* h5_write - builds a Keras 2 (legacy) weights file in memory and sends it; runs only in the child
  * process (child.h).
  *
- *   / attributes backend, keras_version, layer_names (all layers, in the model's order)
- *   /LAYER           attribute weight_names: ["LAYER/kernel:0", ...], or Keras' empty list
- *   /LAYER/LAYER/kernel:0   contiguous dataset
+ *   /                        attributes backend, keras_version, layer_names (all, in model order)
+ *   /LAYER                   attribute weight_names: ["LAYER/kernel:0", ...], may be empty
+ *   /LAYER/LAYER/kernel:0    contiguous dataset
  *   /top_level_model_weights
  *
  * Readers give a layer's arrays to its variables by position in weight_names, so they are put in
- * Keras' order whatever the set's order is. Keras 2 calls a depthwise kernel depthwise_kernel; a
- * tensor set does not know the operator, so the rule is: a kernel [h,w,channels,1] of a layer with
- * "dwconv" or "depthwise" in its name, which is how Keras' EfficientNets and Keras' own default
- * names call such layers. (No reader needs it: they go by position; it is there for people and for
- * tools that go by name.) Strings have a fixed length, object times are off: equal weights give
- * equal bytes. libhdf5's oldest file version.
+ * Keras' order whatever the set's order is.
+ *
+ * Keras 2 calls a depthwise kernel depthwise_kernel. A tensor set does not know the operator, so
+ * the rule is: a kernel [h,w,channels,1] of a layer with "dwconv" or "depthwise" in its name, which
+ * is how Keras' EfficientNets and Keras' own default names call such layers. Keras does not need
+ * it, it goes by position; it is there for people and for tools that go by name.
+ *
+ * Strings have a fixed length and object times are off: equal weights give equal bytes. The file
+ * has libhdf5's oldest version (superblock 0).
  */
 #include <hdf5.h>
 #include <stdlib.h>

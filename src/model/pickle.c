@@ -222,7 +222,8 @@ static tp_status extend_marked(machine *m, int kind, tp_error *err)
   tp__pickle_value **item = NULL;
   size_t count = 0;
   TP__TRY(pop_marked(m, &item, &count, err));
-  return extend(m, (tp__pickle_kind)kind, item, count, err); /* the popped items still lie above the top */
+  return extend(m, (tp__pickle_kind)kind, item, count,
+                err); /* the popped items still lie above the top */
 }
 
 /* One element, or a key and its value. */

@@ -2,18 +2,23 @@
  * and nothing more.
  *
  * A pickle is a program for a stack machine. In Python it may import and call anything; here a
- * global is one of a short list, a call is one of three functions done in C, and everything else is
- * refused by name. Opcodes understood: PROTO FRAME STOP MARK POP | NONE NEWTRUE NEWFALSE BININT
- * BININT1 BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINUNICODE BINSTRING SHORT_BINSTRING |
- * EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST LIST APPEND APPENDS | EMPTY_DICT DICT SETITEM
- * SETITEMS | BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE BUILD
- * BINPERSID Globals: collections.OrderedDict, torch._utils._rebuild_tensor_v2,
- * torch._utils._rebuild_parameter, torch.{Float,Double,Half,BFloat16,Long,Int,Byte}Storage.
- * (Python's pickletools.py describes the opcodes; torch/serialization.py and torch/_utils.py the
- * calls.)
+ * global is one of a short list, a call is one of a few functions done in C, and everything else is
+ * refused by name. Opcodes understood:
  *
- * Nothing recurses, so depth is no danger; memory is limited in total. Values live in the machine's
- * arena and may form cycles: walk them to a fixed depth only.
+ *   PROTO FRAME STOP MARK POP NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT
+ *
+ *   BINUNICODE SHORT_BINUNICODE BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
+ *
+ *   EMPTY_LIST LIST APPEND APPENDS EMPTY_DICT DICT SETITEM SETITEMS
+ *
+ *   BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE BUILD BINPERSID
+ *
+ * Globals: collections.OrderedDict; _rebuild_tensor, _rebuild_tensor_v2 and _rebuild_parameter of
+ * torch._utils; Float-, Double-, Half-, BFloat16-, Long-, Int- and ByteStorage of torch.
+ *
+ * (Python's pickletools.py describes the opcodes, torch/serialization.py and torch/_utils.py the
+ * calls.) Nothing recurses, so depth is no danger; memory is limited in total. Values live in the
+ * machine's arena and may form cycles: walk them to a fixed depth only.
  */
 #ifndef TP_PICKLE_H
 #define TP_PICKLE_H

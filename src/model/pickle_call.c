@@ -91,8 +91,8 @@ static bool inside(const tp__pickle_value *tensor)
   return last < tensor->tensor.storage->storage.elements;
 }
 
-/* _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]); the older _rebuild_tensor has only
- * the first four. */
+/* _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]); the older
+ * _rebuild_tensor has only the first four. */
 static tp_status make_tensor(tp__pickle *p, const tp__pickle_value *arguments,
                              tp__pickle_value **result, tp_error *err)
 {

@@ -1,7 +1,11 @@
 /* pth - PyTorch state dicts, and the older (not zipped) file form; see pth.h
  *
- *   pickle: magic number │ pickle: 1001 │ pickle: {little_endian, ...} │ pickle: the object │
- * pickle: [key, ...] │ for each key: i64 number of elements, the elements
+ *   pickle    magic number
+ *   pickle    1001
+ *   pickle    {"little_endian": True, ...}
+ *   pickle    the object
+ *   pickle    [key, ...]
+ *   for each key: i64 number of elements, the elements
  *
  * (torch/serialization.py, _legacy_load.) The zip form is in zip_weights.c.
  */

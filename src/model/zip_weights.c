@@ -1,12 +1,13 @@
 /* zip_weights - weights in zip files: PyTorch's .pth and Keras 3's .keras; see zip_weights.h,
  * weights_formats.h
  *
- *   PyTorch   PREFIX/data.pkl, PREFIX/data/KEY for each storage, PREFIX/byteorder ("little";
- * since 2.1) Keras 3   model.weights.h5, config.json, metadata.json
+ *   PyTorch   PREFIX/data.pkl, PREFIX/data/KEY for each storage
+ *             PREFIX/byteorder ("little"; since 2.1)
+ *
+ *   Keras 3   model.weights.h5, config.json, metadata.json
  *
  * Members are limited by the sink's bytes, which depend on the file's size, so that a small file
- * cannot unpack into gigabytes. Nothing is written to disk; the .h5 goes into a memory file for the
- * HDF5 child.
+ * cannot unpack into gigabytes. Nothing is written to disk.
  */
 #include "zip_weights.h"
 

@@ -5,7 +5,9 @@
  * in a child. */
 #include "weights_testing.h"
 
+#include <fcntl.h>
 #include <hdf5.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "model/h5_strings.h"
@@ -364,6 +366,27 @@ static void endless_groups(void **state)
   assert_int_equal(set.count, 0);
 }
 
+/* A file without a path of its own. */
+static void deleted_file(void **state)
+{
+  (void)state;
+  static const char *const layers[] = {"a"};
+  tp_error err;
+  tp__tensors a = {0}, b = {0};
+  add_counting(&a, "a/kernel", 2, (const int64_t[]){2, 2}, 0);
+  const char *path = in_test_folder("deleted.h5");
+  assert_ok(tp__weights_write_h5(path, &a, layers, 1, &err));
+  int fd = open(path, O_RDONLY);
+  assert_int_equal(unlink(path), 0);
+  char by_number[64];
+  snprintf(by_number, sizeof by_number, "/proc/self/fd/%d", fd);
+  assert_ok(tp__weights_read(by_number, &b, NULL, NULL, &err));
+  assert_same_tensors(&a, &b, NULL);
+  close(fd);
+  tp__tensors_free(&a);
+  tp__tensors_free(&b);
+}
+
 static void other_hdf5(void **state)
 {
   (void)state;
@@ -426,6 +449,7 @@ int main(void)
       cmocka_unit_test(keras3_variables),
       cmocka_unit_test(endless_groups),
       cmocka_unit_test(other_hdf5),
+      cmocka_unit_test(deleted_file),
       cmocka_unit_test(mutated),
   };
   return cmocka_run_group_tests(tests, make_test_folder, remove_test_folder);

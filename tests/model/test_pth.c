@@ -101,7 +101,10 @@ static void tensors_and_strides(void **state)
   } cases[] = {
       {"}'w'@(" STORAGE "#0,(#2,#3,t(#3,#1,t%89NtRs.", 6, {0, 1, 2, 3, 4, 5}},
       {"}'w'@(" STORAGE "#0,(#3,#2,t(#1,#3,t%89NtRs.", 6, {0, 3, 1, 4, 2, 5}}, /* transposed */
-      {"}'w'@(" STORAGE "#1,(#2,t(#2,t%89NtRs.", 2, {1, 3}},    /* offset, every second */
+      {"}'w'@(" STORAGE "#1,(#2,t(#2,t%89NtRs.", 2, {1, 3}}, /* offset, every second */
+      {"}'w'ctorch._utils\n_rebuild_tensor\n(" STORAGE "#2,(#2,t(#1,ttRs.",
+       2,
+       {2, 3}},                                                 /* before 0.4 */
       {"}'w'@(" STORAGE "#5,))%89NtRs.", 1, {5}},               /* a scalar */
       {"}'w'@(" STORAGE "#4,(#3,t(#0,t%89NtRs.", 3, {4, 4, 4}}, /* expanded */
       {"ccollections\nOrderedDict\n)R('w'@(" STORAGE
