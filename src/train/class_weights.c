@@ -22,7 +22,7 @@ static tp_status balance(const tp__catalog *catalog, int classes, float *weights
 static tp_status read_table(const char *text, int classes, float *weights, bool *set, tp_error *err)
 {
   const char *at = text;
-  while (*at != '\0') {
+  for (;;) {
     char *end = NULL;
     long class = strtol(at, &end, 10);
     if (end == at || *end != ':')
@@ -41,14 +41,12 @@ static tp_status read_table(const char *text, int classes, float *weights, bool 
                       "class_weights: class %ld: the weight must be a number of 0 or more", class);
     weights[class] = (float)weight;
     set[class] = true;
-    at = end;
-    if (*at == ',')
-      at++;
-    else if (*at != '\0')
+    if (*end == '\0') return TP_OK;
+    if (*end != ',')
       return tp__fail(err, TP_ERR_USAGE, "class_weights: \"%s\": a comma is wanted before \"%s\"",
-                      text, at);
+                      text, end);
+    at = end + 1;
   }
-  return TP_OK;
 }
 
 static void warn_of_missing(const bool *set, int classes, const tp__log *log)

@@ -22,7 +22,8 @@ float tp__schedule_rate(const tp__schedule *s, int64_t step)
     break;
   case TP__SCHEDULE_EXPONENTIAL: {
     double power = (double)step / (double)s->steps;
-    return (float)(s->rate * pow(s->decay, s->staircase ? floor(power) : power));
+    double decay = (double)(float)s->decay; /* Keras' is a float: 1e-6 after 50 factors */
+    return (float)(s->rate * pow(decay, s->staircase ? floor(power) : power));
   }
   case TP__SCHEDULE_COSINE:
     return (float)cosine_rate(s, step);
