@@ -1,8 +1,9 @@
-/* kernel_testing - what the kernel tests share: the tables this machine can run, inputs whose padding channels are NaN, and
- * comparison with plain loops.
+/* kernel_testing - what the kernel tests share: the tables this machine can run, inputs whose
+ * padding channels are NaN, and comparison with plain loops.
  *
- * Expected numbers: a sum of products in double, with the sum of the products' magnitudes as the measure of rounding; and
- * the chain of single-precision multiply-adds in the order that kernels.h promises, which must agree in every bit.
+ * Expected numbers: a sum of products in double, with the sum of the products' magnitudes as the
+ * measure of rounding; and the chain of single-precision multiply-adds in the order that kernels.h
+ * promises, which must agree in every bit.
  */
 #ifndef TP_KERNEL_TESTING_H
 #define TP_KERNEL_TESTING_H
@@ -64,7 +65,8 @@ static inline float *random_floats(uint32_t stream, size_t count)
 }
 
 /* rows at `pitch` floats with `columns` random ones each; the others are NaN, or zero. */
-static inline float *random_rows(uint32_t stream, long rows, long columns, long pitch, float padding)
+static inline float *random_rows(uint32_t stream, long rows, long columns, long pitch,
+                                 float padding)
 {
   float *p = floats((size_t)(rows * pitch));
   for (long i = 0; i < rows; i++)
@@ -76,11 +78,16 @@ static inline float *random_rows(uint32_t stream, long rows, long columns, long 
 static inline double act_of(tp__act act, double x)
 {
   switch (act) {
-  case TP__ACT_NONE: return x;
-  case TP__ACT_SWISH: return x / (1 + exp(-x));
-  case TP__ACT_RELU: return x > 0 ? x : 0;
-  case TP__ACT_RELU6: return x > 6 ? 6 : x > 0 ? x : 0;
-  case TP__ACT_SIGMOID: return 1 / (1 + exp(-x));
+  case TP__ACT_NONE:
+    return x;
+  case TP__ACT_SWISH:
+    return x / (1 + exp(-x));
+  case TP__ACT_RELU:
+    return x > 0 ? x : 0;
+  case TP__ACT_RELU6:
+    return x > 6 ? 6 : x > 0 ? x : 0;
+  case TP__ACT_SIGMOID:
+    return 1 / (1 + exp(-x));
   }
   return NAN;
 }
@@ -89,11 +96,16 @@ static inline double act_grad_of(tp__act act, double x)
 {
   double s = 1 / (1 + exp(-x));
   switch (act) {
-  case TP__ACT_NONE: return 1;
-  case TP__ACT_SWISH: return s * (1 + x * (1 - s));
-  case TP__ACT_RELU: return x > 0;
-  case TP__ACT_RELU6: return x > 0 && x < 6;
-  case TP__ACT_SIGMOID: return s * (1 - s);
+  case TP__ACT_NONE:
+    return 1;
+  case TP__ACT_SWISH:
+    return s * (1 + x * (1 - s));
+  case TP__ACT_RELU:
+    return x > 0;
+  case TP__ACT_RELU6:
+    return x > 0 && x < 6;
+  case TP__ACT_SIGMOID:
+    return s * (1 - s);
   }
   return NAN;
 }
@@ -131,7 +143,8 @@ static inline void assert_chain(const chain *c, tp__act act, const float *residu
              (double)exact);
 }
 
-/* The results of the AVX2 and AVX-512 tables must agree in every bit; call for each table in turn. */
+/* The results of the AVX2 and AVX-512 tables must agree in every bit; call for each table in turn.
+ */
 typedef struct same_bits {
   float *first;
 } same_bits;

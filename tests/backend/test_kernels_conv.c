@@ -1,6 +1,7 @@
-/* Proves that convolutions, depthwise convolutions and their gradients equal plain loops at every kind of border, for every
- * instruction set, in every bit of the promised chain, and that padding channels (NaN here) reach no result. Expected
- * numbers: see kernel_testing.h. Hostile shapes: images smaller than the kernel, output rows that lie in the padding alone.
+/* Proves that convolutions, depthwise convolutions and their gradients equal plain loops at every
+ * kind of border, for every instruction set, in every bit of the promised chain, and that padding
+ * channels (NaN here) reach no result. Expected numbers: see kernel_testing.h. Hostile shapes:
+ * images smaller than the kernel, output rows that lie in the padding alone.
  */
 #include "kernel_testing.h"
 
@@ -35,7 +36,8 @@ static void check_conv_outputs(const tp__kernels *k, const tp__conv *v, const fl
           const float *x = pixel_of(v->x, v, (int)(o / v->ow) * v->stride - v->pad_top + ky,
                                     (int)(o % v->ow) * v->stride - v->pad_left + kx);
           for (int q = 0; q < v->c; q++)
-            chain_add(&c, x != NULL ? x[q] : 0, kernel[(((long)ky * v->kw + kx) * v->c + q) * v->n + j]);
+            chain_add(&c, x != NULL ? x[q] : 0,
+                      kernel[(((long)ky * v->kw + kx) * v->c + q) * v->n + j]);
         }
       assert_chain(&c, v->act, v->residual != NULL ? v->residual + o * pitch + j : NULL,
                    v->y[o * pitch + j], what, o, j);
@@ -50,7 +52,8 @@ static void check_conv(const tables *t, const shape *s)
   const long pixels = (long)oh * ow, pitch = tp__pitch(s->n);
   float *x = random_rows(1, (long)s->h * s->w, s->c, s->x_pitch, NAN);
   float *kernel = random_floats(2, (size_t)s->kh * (size_t)s->kw * (size_t)s->c * (size_t)s->n);
-  float *bias = random_rows(3, 1, s->n, pitch, 0), *residual = random_rows(4, pixels, s->n, pitch, NAN);
+  float *bias = random_rows(3, 1, s->n, pitch, 0),
+        *residual = random_rows(4, pixels, s->n, pitch, NAN);
   same_bits same = {NULL};
   for (int i = 0; i < t->count; i++) {
     const tp__kernels *k = t->table[i];
@@ -58,10 +61,23 @@ static void check_conv(const tables *t, const shape *s)
              s->kh, s->kw, s->stride, s->n);
     float *packed = floats(k->packed_conv(s->kh, s->kw, s->c, s->n));
     k->pack_conv(kernel, s->kh, s->kw, s->c, s->n, packed);
-    tp__conv v = {.h = s->h, .w = s->w, .c = s->c, .oh = oh, .ow = ow, .n = s->n, .kh = s->kh,
-                  .kw = s->kw, .stride = s->stride, .pad_top = s->top, .pad_left = s->left, .x = x,
-                  .x_pitch = s->x_pitch, .packed = packed, .bias = s->bias ? bias : NULL,
-                  .y = floats((size_t)(pixels * pitch)), .residual = s->residual ? residual : NULL,
+    tp__conv v = {.h = s->h,
+                  .w = s->w,
+                  .c = s->c,
+                  .oh = oh,
+                  .ow = ow,
+                  .n = s->n,
+                  .kh = s->kh,
+                  .kw = s->kw,
+                  .stride = s->stride,
+                  .pad_top = s->top,
+                  .pad_left = s->left,
+                  .x = x,
+                  .x_pitch = s->x_pitch,
+                  .packed = packed,
+                  .bias = s->bias ? bias : NULL,
+                  .y = floats((size_t)(pixels * pitch)),
+                  .residual = s->residual ? residual : NULL,
                   .act = s->act};
     size_t scratch = k->conv_scratch(&v);
     v.scratch = floats(scratch);
@@ -84,29 +100,32 @@ static void convs(void **state)
 {
   (void)state;
   const tables t = usable_tables();
+  /* clang-format off */
   static const shape shapes[] = {
       /* h  w  c  n   k    stride  padding        act               bias  residual x_pitch */
-      {32, 32, 3, 32, 3, 3, 2, 0, 1, 0, 1, TP__ACT_SWISH, true, false, 3},     /* first layer, Keras */
+      {32, 32, 3, 32, 3, 3, 2, 0, 1, 0, 1, TP__ACT_SWISH, true, false, 3}, /* as Keras' first layer */
       {31, 45, 3, 40, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 3},
-      {64, 200, 3, 8, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 3},      /* several bands */
+      {64, 200, 3, 8, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 3}, /* several bands */
       {29, 30, 3, 64, 7, 7, 2, 3, 3, 3, 3, TP__ACT_RELU, true, false, 3},
       {9, 8, 16, 24, 3, 3, 1, 1, 1, 1, 1, TP__ACT_NONE, false, true, 16},
-      {9, 8, 17, 50, 3, 3, 1, 1, 1, 1, 1, TP__ACT_RELU6, true, true, 32},      /* padding channels */
+      {9, 8, 17, 50, 3, 3, 1, 1, 1, 1, 1, TP__ACT_RELU6, true, true, 32}, /* NaN in x */
       {7, 11, 5, 10, 5, 3, 3, 2, 1, 0, 2, TP__ACT_NONE, true, false, 16},
       {10, 10, 20, 33, 1, 1, 1, 0, 0, 0, 0, TP__ACT_SIGMOID, true, true, 32},  /* reads in place */
       {10, 11, 20, 33, 1, 1, 2, 0, 0, 0, 0, TP__ACT_NONE, true, false, 32},
       {10, 11, 16, 33, 3, 3, 2, 0, 0, 0, 0, TP__ACT_NONE, true, false, 16},
       {10, 11, 20, 33, 3, 3, 1, 0, 0, 0, 0, TP__ACT_NONE, true, false, 32},
-      {6, 6, 4, 8, 1, 1, 1, 1, 1, 1, 1, TP__ACT_NONE, true, false, 16},        /* rows of padding alone */
-      {2, 1, 3, 16, 5, 5, 1, 4, 4, 4, 4, TP__ACT_NONE, true, false, 3},        /* smaller than the kernel */
+      {6, 6, 4, 8, 1, 1, 1, 1, 1, 1, 1, TP__ACT_NONE, true, false, 16}, /* padding alone */
+      {2, 1, 3, 16, 5, 5, 1, 4, 4, 4, 4, TP__ACT_NONE, true, false, 3}, /* kernel larger */
       {1, 1, 7, 9, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 16},
       {1, 1, 1, 1, 2, 2, 1, 3, 3, 3, 3, TP__ACT_NONE, false, false, 1},
   };
+  /* clang-format on */
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check_conv(&t, &shapes[i]);
 }
 
 /* ---- depthwise ---- */
 
+/* clang-format off */
 static const shape depthwise_shapes[] = {
     /* h  w  c  n   k    stride padding         act */
     {12, 12, 48, 0, 3, 3, 1, 1, 1, 1, 1, TP__ACT_SWISH, true, false, 0},
@@ -117,24 +136,31 @@ static const shape depthwise_shapes[] = {
     {6, 6, 8, 0, 5, 5, 1, 2, 2, 2, 2, TP__ACT_SWISH, true, false, 0},
     {12, 12, 19, 0, 5, 5, 2, 1, 2, 1, 2, TP__ACT_NONE, true, false, 0},
     {11, 29, 17, 0, 5, 5, 2, 2, 2, 2, 2, TP__ACT_NONE, false, false, 0},
-    {20, 21, 16, 0, 7, 7, 1, 3, 3, 3, 3, TP__ACT_NONE, true, false, 0},   /* general kernels */
+    {20, 21, 16, 0, 7, 7, 1, 3, 3, 3, 3, TP__ACT_NONE, true, false, 0}, /* general kernels */
     {20, 21, 5, 0, 7, 7, 2, 2, 3, 2, 3, TP__ACT_SIGMOID, true, false, 0},
     {13, 12, 18, 0, 3, 3, 3, 1, 0, 1, 0, TP__ACT_NONE, true, false, 0},
-    {9, 9, 3, 0, 2, 2, 4, 0, 0, 0, 0, TP__ACT_RELU, true, false, 0},      /* inputs that no tap reads */
+    {9, 9, 3, 0, 2, 2, 4, 0, 0, 0, 0, TP__ACT_RELU, true, false, 0}, /* inputs unread */
     {8, 9, 3, 0, 1, 1, 2, 0, 0, 0, 0, TP__ACT_NONE, true, false, 0},
     {15, 30, 16, 0, 3, 3, 1, 0, 0, 0, 0, TP__ACT_NONE, true, false, 0},
-    {2, 1, 7, 0, 5, 5, 1, 4, 4, 4, 4, TP__ACT_NONE, true, false, 0},      /* smaller than the kernel */
+    {2, 1, 7, 0, 5, 5, 1, 4, 4, 4, 4, TP__ACT_NONE, true, false, 0}, /* kernel larger */
     {1, 1, 1, 0, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 0},
-    {3, 3, 2, 0, 3, 3, 1, 5, 5, 5, 5, TP__ACT_NONE, true, false, 0},      /* rows of padding alone */
+    {3, 3, 2, 0, 3, 3, 1, 5, 5, 5, 5, TP__ACT_NONE, true, false, 0}, /* padding alone */
 };
+/* clang-format on */
 enum { DEPTHWISE_SHAPES = sizeof depthwise_shapes / sizeof depthwise_shapes[0] };
 
 static tp__depthwise geometry(const shape *s)
 {
-  return (tp__depthwise){.h = s->h, .w = s->w, .c = s->c,
+  return (tp__depthwise){.h = s->h,
+                         .w = s->w,
+                         .c = s->c,
                          .oh = output_of(s->h, s->top, s->bottom, s->kh, s->stride),
-                         .ow = output_of(s->w, s->left, s->right, s->kw, s->stride), .k = s->kh,
-                         .stride = s->stride, .pad_top = s->top, .pad_left = s->left, .act = s->act};
+                         .ow = output_of(s->w, s->left, s->right, s->kw, s->stride),
+                         .k = s->kh,
+                         .stride = s->stride,
+                         .pad_top = s->top,
+                         .pad_left = s->left,
+                         .act = s->act};
 }
 
 static float at(const float *plane, int h, int w, long pitch, int y, int x, int c)
@@ -143,8 +169,8 @@ static float at(const float *plane, int h, int w, long pitch, int y, int x, int 
   return inside ? plane[((long)y * w + x) * pitch + c] : 0;
 }
 
-static void check_depthwise_outputs(const tp__kernels *k, const tp__depthwise *v, const float *kernel,
-                                    const char *what)
+static void check_depthwise_outputs(const tp__kernels *k, const tp__depthwise *v,
+                                    const float *kernel, const char *what)
 {
   const long pitch = tp__pitch(v->c);
   for (int c = 0; c < v->c; c++) {
@@ -162,7 +188,8 @@ static void check_depthwise_outputs(const tp__kernels *k, const tp__depthwise *v
         sum += got;
       }
     if (sum != v->sums[c])
-      fail_msg("%s: sum of channel %d: got %a, in order %a", what, c, (double)v->sums[c], (double)sum);
+      fail_msg("%s: sum of channel %d: got %a, in order %a", what, c, (double)v->sums[c],
+               (double)sum);
   }
 }
 
@@ -175,7 +202,8 @@ static void depthwises(void **state)
     tp__depthwise v = geometry(s);
     const long pitch = tp__pitch(v.c), outputs = (long)v.oh * v.ow;
     float *x = random_rows(1, (long)v.h * v.w, v.c, pitch, NAN);
-    float *kernel = random_floats(2, (size_t)(v.k * v.k * v.c)), *bias = random_rows(3, 1, v.c, pitch, 0);
+    float *kernel = random_floats(2, (size_t)(v.k * v.k * v.c)),
+          *bias = random_rows(3, 1, v.c, pitch, 0);
     same_bits same = {NULL};
     for (int i = 0; i < t.count; i++) {
       const tp__kernels *k = t.table[i];
@@ -205,8 +233,8 @@ static void depthwises(void **state)
 }
 
 /* dx by gathering: all outputs whose taps read the input. */
-static double input_grad_at(const tp__depthwise *v, const float *dy, const float *kernel, int y, int x,
-                            int c, double *size)
+static double input_grad_at(const tp__depthwise *v, const float *dy, const float *kernel, int y,
+                            int x, int c, double *size)
 {
   double sum = 0;
   *size = 0;
@@ -240,10 +268,11 @@ static void depthwise_input_grads(void **state)
       k->depthwise_input_grad(&v, dy, dx);
       for (long p = 0; p < inputs; p++)
         for (int c = 0; c < v.c; c++) {
-          double size, want = input_grad_at(&v, dy, kernel, (int)(p / v.w), (int)(p % v.w), c, &size);
+          double size,
+              want = input_grad_at(&v, dy, kernel, (int)(p / v.w), (int)(p % v.w), c, &size);
           if (!(fabs(dx[p * pitch + c] - want) <= 1e-6 * size))
-            fail_msg("case %d, %s: pixel %ld channel %d: got %.9g, wanted %.9g", number, k->name, p, c,
-                     (double)dx[p * pitch + c], want);
+            fail_msg("case %d, %s: pixel %ld channel %d: got %.9g, wanted %.9g", number, k->name, p,
+                     c, (double)dx[p * pitch + c], want);
         }
       assert_same_bits(&same, k, dx, inputs, v.c, pitch, "depthwise_input_grad");
       free(packed);

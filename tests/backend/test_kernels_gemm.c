@@ -1,6 +1,7 @@
-/* Proves that matrix products and their kernel gradients equal plain loops for every shape of tile and rest, for every
- * instruction set, in every bit of the promised chain; that rows may be grouped in any way; and that padding (NaN here)
- * reaches no result. Expected numbers: see kernel_testing.h.
+/* Proves that matrix products and their kernel gradients equal plain loops for every shape of tile
+ * and rest, for every instruction set, in every bit of the promised chain; that rows may be grouped
+ * in any way; and that padding (NaN here) reaches no result. Expected numbers: see
+ * kernel_testing.h.
  */
 #include "kernel_testing.h"
 
@@ -10,8 +11,8 @@ typedef struct product_case {
   tp__act act;
 } product_case;
 
-static void check_rows(const tp__kernels *k, const product_case *s, const tp__gemm *g, const float *b,
-                       const char *what)
+static void check_rows(const tp__kernels *k, const product_case *s, const tp__gemm *g,
+                       const float *b, const char *what)
 {
   for (long i = 0; i < s->m; i++)
     for (long j = 0; j < s->n; j++) {
@@ -32,12 +33,21 @@ static void check_product(const tables *t, const product_case *s)
   same_bits same = {NULL};
   for (int i = 0; i < t->count; i++) {
     const tp__kernels *k = t->table[i];
-    snprintf(what, sizeof what, "gemm %s %ldx%ldx%ld act %d", k->name, s->m, s->n, s->k, (int)s->act);
+    snprintf(what, sizeof what, "gemm %s %ldx%ldx%ld act %d", k->name, s->m, s->n, s->k,
+             (int)s->act);
     float *packed = floats(k->packed_gemm(s->k, s->n)), *c = floats((size_t)(s->m * ldc));
     k->pack_gemm(b, s->n, 1, s->k, s->n, packed);
-    tp__gemm g = {.m = s->m, .n = s->n, .k = s->k, .a = a, .lda = lda, .packed = packed,
-                  .bias = s->bias ? bias : NULL, .c = c, .ldc = ldc,
-                  .residual = s->residual ? residual : NULL, .act = s->act};
+    tp__gemm g = {.m = s->m,
+                  .n = s->n,
+                  .k = s->k,
+                  .a = a,
+                  .lda = lda,
+                  .packed = packed,
+                  .bias = s->bias ? bias : NULL,
+                  .c = c,
+                  .ldc = ldc,
+                  .residual = s->residual ? residual : NULL,
+                  .act = s->act};
     k->gemm(&g);
     check_rows(k, s, &g, b, what);
     assert_same_bits(&same, k, c, s->m, s->n, ldc, what);
@@ -72,14 +82,20 @@ static void products(void **state)
   for (size_t m = 0; m < sizeof ms / sizeof ms[0]; m++)
     for (size_t n = 0; n < sizeof ns / sizeof ns[0]; n++)
       for (size_t k = 0; k < sizeof ks / sizeof ks[0]; k++, number++) {
-        product_case s = {.m = ms[m], .n = ns[n], .k = ks[k], .bias = number % 3 != 0,
-                          .residual = number / 3 % 2 != 0, .act = (tp__act)(number % 5)};
+        product_case s = {.m = ms[m],
+                          .n = ns[n],
+                          .k = ks[k],
+                          .bias = number % 3 != 0,
+                          .residual = number / 3 % 2 != 0,
+                          .act = (tp__act)(number % 5)};
         check_product(&t, &s);
       }
-  check_product(&t, &(product_case){.m = 1000, .n = 20, .k = 300, .bias = true}); /* several blocks */
+  check_product(&t,
+                &(product_case){.m = 1000, .n = 20, .k = 300, .bias = true}); /* several blocks */
 }
 
-/* A transposed kernel packs by its strides, and rows scaled while packed equal rows scaled before. */
+/* A transposed kernel packs by its strides, and rows scaled while packed equal rows scaled before.
+ */
 static void packing(void **state)
 {
   (void)state;

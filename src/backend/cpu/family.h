@@ -1,6 +1,7 @@
-/* family - what the kernel sources share: names that carry the instruction set, and the matrix product that gemm and
- * conv both are. Each kernels_*.c is compiled once per instruction set with TP__ISA (baseline, avx2, avx512) and
- * TP__VECTOR; kernels_table.c gathers the functions of one set into its tp__kernels.
+/* family - what the kernel sources share: names that carry the instruction set, and the matrix
+ * product that gemm and conv both are. Each kernels_*.c is compiled once per instruction set with
+ * TP__ISA (baseline, avx2, avx512) and TP__VECTOR; kernels_table.c gathers the functions of one set
+ * into its tp__kernels.
  */
 #ifndef TP_FAMILY_H
 #define TP_FAMILY_H
@@ -8,12 +9,13 @@
 #include "backend/cpu/kernels.h"
 
 #define TP__JOIN_(a, b) tp__##a##_##b
-#define TP__JOIN(a, b) TP__JOIN_(a, b)
-#define TP__FN(name) TP__JOIN(name, TP__ISA)
+#define TP__JOIN(a, b)  TP__JOIN_(a, b)
+#define TP__FN(name)    TP__JOIN(name, TP__ISA)
 
-/* A product whose rows of A are `segments` pieces of `length` floats, `step` floats apart; k runs through the pieces. A
- * 1 x 1 convolution has one piece; a k x k convolution over zero-padded rows of an image has one for each kernel row, and
- * rows of A that overlap (lda = stride * channels), so that it needs no im2col. */
+/* A product whose rows of A are `segments` pieces of `length` floats, `step` floats apart; k runs
+ * through the pieces. A 1 x 1 convolution has one piece; a k x k convolution over zero-padded rows
+ * of an image has one for each kernel row, and rows of A that overlap (lda = stride * channels), so
+ * that it needs no im2col. */
 typedef struct tp__product {
   long m, n, segments, length, step;
   const float *a;

@@ -23,7 +23,10 @@ static bool has_avx512(void)
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 #endif
-static bool always(void) { return true; }
+static bool always(void)
+{
+  return true;
+}
 
 /* From the best to the least. */
 static const struct {
@@ -42,7 +45,10 @@ static const struct {
 };
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
-static bool usable(size_t level) { return levels[level].table != NULL && levels[level].runs(); }
+static bool usable(size_t level)
+{
+  return levels[level].table != NULL && levels[level].runs();
+}
 
 tp_status tp__kernels_choose(const char *cap, const tp__kernels **kernels, tp_error *err)
 {
@@ -50,10 +56,11 @@ tp_status tp__kernels_choose(const char *cap, const tp__kernels **kernels, tp_er
   if (cap != NULL) {
     while (level < LEVELS && strcmp(levels[level].name, cap) != 0) level++;
     if (level == LEVELS)
-      return tp__fail(err, TP_ERR_DEVICE,
-                      "no CPU kernels are called \"%s\": choose baseline, avx2 or avx512, or leave the "
-                      "choice to tepal",
-                      cap);
+      return tp__fail(
+          err, TP_ERR_DEVICE,
+          "no CPU kernels are called \"%s\": choose baseline, avx2 or avx512, or leave the "
+          "choice to tepal",
+          cap);
     if (!usable(level))
       return tp__fail(err, TP_ERR_DEVICE,
                       "the CPU kernels \"%s\" need %s, which this machine does not have: choose a "

@@ -1,8 +1,8 @@
 /* A general convolution of one example as products of overlapping rows, without im2col.
  *
- * Zero-padded rows of the image are copied, densely, into the thread's scratch, a few output rows at a time. Then output
- * pixel (y, x) is a row of A that starts at scratch[y * stride][x * stride * c] and has kh pieces of kw * c floats: see
- * tp__product. Without padding the image itself serves.
+ * Zero-padded rows of the image are copied, densely, into the thread's scratch, a few output rows
+ * at a time. Then output pixel (y, x) is a row of A that starts at scratch[y * stride][x * stride *
+ * c] and has kh pieces of kw * c floats: see tp__product. Without padding the image itself serves.
  */
 #include "backend/cpu/family.h"
 
@@ -57,8 +57,7 @@ static void copy_line(const tp__conv *v, int iy, long row, float *line)
   memset(line, 0, (size_t)(first * v->c) * sizeof(float));
   const float *x = v->x + (long)iy * v->w * v->x_pitch;
   if (v->x_pitch == v->c) {
-    if (end > first)
-      memcpy(line + first * v->c, x, (size_t)((end - first) * v->c) * sizeof(float));
+    if (end > first) memcpy(line + first * v->c, x, (size_t)((end - first) * v->c) * sizeof(float));
   } else {
     for (long p = first; p < end; p++, x += v->x_pitch)
       memcpy(line + p * v->c, x, (size_t)v->c * sizeof(float));
@@ -69,8 +68,14 @@ static void copy_line(const tp__conv *v, int iy, long row, float *line)
 void TP__FN(conv)(const tp__conv *v)
 {
   const long pitch = tp__pitch(v->n), out_row = v->ow * pitch;
-  tp__product p = {.m = v->ow, .n = v->n, .segments = v->kh, .length = (long)v->kw * v->c,
-                   .packed = v->packed, .bias = v->bias, .ldc = pitch, .act = v->act};
+  tp__product p = {.m = v->ow,
+                   .n = v->n,
+                   .segments = v->kh,
+                   .length = (long)v->kw * v->c,
+                   .packed = v->packed,
+                   .bias = v->bias,
+                   .ldc = pitch,
+                   .act = v->act};
   if (reads_inside(v)) {
     p.lda = v->stride * v->x_pitch;
     p.step = v->w * v->x_pitch;

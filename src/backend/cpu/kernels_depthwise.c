@@ -1,11 +1,15 @@
-/* The depthwise convolution and the gradient to its input. Channels are the vector; a line of TP__LANES channels goes
- * through the whole image before the next, so that the rows it reads again are still in the first-level cache.
+/* The depthwise convolution and the gradient to its input. Channels are the vector; a line of
+ * TP__LANES channels goes through the whole image before the next, so that the rows it reads again
+ * are still in the first-level cache.
  */
 #include "backend/cpu/depthwise_row.h"
 
 #include "backend/cpu/vec.h"
 
-size_t TP__FN(packed_depthwise)(int k, int c) { return (size_t)(k * k * tp__pitch(c)); }
+size_t TP__FN(packed_depthwise)(int k, int c)
+{
+  return (size_t)(k * k * tp__pitch(c));
+}
 
 void TP__FN(pack_depthwise)(const float *kernel, int k, int c, float *packed)
 {
@@ -27,9 +31,16 @@ void TP__FN(depthwise)(const tp__depthwise *v)
 {
   const long pitch = tp__pitch(v->c);
   tp__depthwise_row_fn *run = TP__FN(depthwise_row_for)(v->k, v->stride);
-  tp__depthwise_row r = {.x_row = v->w * pitch, .x_pixel = pitch, .width = v->w,
-                         .column = -v->pad_left, .w_row = v->k * pitch, .w_column = pitch,
-                         .taps = v->k, .stride = v->stride, .y_pixel = pitch, .count = v->ow,
+  tp__depthwise_row r = {.x_row = v->w * pitch,
+                         .x_pixel = pitch,
+                         .width = v->w,
+                         .column = -v->pad_left,
+                         .w_row = v->k * pitch,
+                         .w_column = pitch,
+                         .taps = v->k,
+                         .stride = v->stride,
+                         .y_pixel = pitch,
+                         .count = v->ow,
                          .act = v->act};
   if (v->sums != NULL) memset(v->sums, 0, (size_t)pitch * sizeof(float));
   for (long line = 0; line < v->c; line += TP__LANES)
@@ -43,8 +54,8 @@ void TP__FN(depthwise)(const tp__depthwise *v)
       }
 }
 
-/* Which taps reach position t (counted in the padded input), every stride-th from the last backwards: their number, the
- * output that the last one belongs to, and the last tap itself. */
+/* Which taps reach position t (counted in the padded input), every stride-th from the last
+ * backwards: their number, the output that the last one belongs to, and the last tap itself. */
 typedef struct reach {
   int taps, first, last_tap;
 } reach;
@@ -52,17 +63,22 @@ typedef struct reach {
 static reach reach_of(int t, int k, int stride)
 {
   int rest = t % stride, taps = rest < k ? (k - rest + stride - 1) / stride : 0;
-  return (reach){.taps = taps, .first = t / stride - (taps - 1), .last_tap = rest + (taps - 1) * stride};
+  return (reach){
+      .taps = taps, .first = t / stride - (taps - 1), .last_tap = rest + (taps - 1) * stride};
 }
 
-/* dx[t] = sum over taps k = t % s + j s of dy[t / s - j] w[k]: for the pixels of one phase (every stride-th) this is a
- * convolution of stride 1 with the phase's taps in reverse. */
+/* dx[t] = sum over taps k = t % s + j s of dy[t / s - j] w[k]: for the pixels of one phase (every
+ * stride-th) this is a convolution of stride 1 with the phase's taps in reverse. */
 void TP__FN(depthwise_input_grad)(const tp__depthwise *v, const float *dy, float *dx)
 {
   const long pitch = tp__pitch(v->c);
   const int s = v->stride;
-  tp__depthwise_row r = {.x_row = v->ow * pitch, .x_pixel = pitch, .width = v->ow,
-                         .w_row = -s * v->k * pitch, .w_column = -s * pitch, .stride = 1,
+  tp__depthwise_row r = {.x_row = v->ow * pitch,
+                         .x_pixel = pitch,
+                         .width = v->ow,
+                         .w_row = -s * v->k * pitch,
+                         .w_column = -s * pitch,
+                         .stride = 1,
                          .y_pixel = s * pitch};
   for (long line = 0; line < v->c; line += TP__LANES)
     for (int y = 0; y < v->h; y++) {

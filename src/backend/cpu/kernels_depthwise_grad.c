@@ -1,95 +1,103 @@
-/* The kernel gradient of the depthwise convolution: dk[ky][kx][c] += sum over the output pixels of x dy, in their order.
+/* The kernel gradient of the depthwise convolution: dk[ky][kx][c] += sum over the output pixels of
+ * x dy, in their order.
  *
- * For one vector of channels the taps are accumulators in registers (all of them where they fit, else a kernel row) while a
- * row of dy passes; between rows they rest in a small array.
+ * For one vector of channels the taps are accumulators in registers (all of them where they fit,
+ * else a kernel row) while a row of dy passes; between rows they rest in a small array.
  */
 #include "backend/cpu/family.h"
 
 #include "backend/cpu/vec.h"
 
-/* One row of dy against `rows` kernel rows that lie inside the image. Pointers are at the vector's first channel. */
+/* One row of dy against `rows` kernel rows that lie inside the image. Pointers are at the vector's
+ * first channel. */
 typedef struct grad_row {
   const float *x; /* the row that the first kernel row reads, at column 0 */
   long x_row, pixel;
   int width, pad_left;
   const float *dy;
-  int count; /* pixels of dy */
+  int count;  /* pixels of dy */
   float *sum; /* [rows][taps][TP__V] */
 } grad_row;
 
-#define TAPS 3
-#define ROWS 1
+#define TAPS   3
+#define ROWS   1
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 3
-#define ROWS 2
+#define TAPS   3
+#define ROWS   2
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 3
-#define ROWS 3
+#define TAPS   3
+#define ROWS   3
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 1
+#define TAPS   5
+#define ROWS   1
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 2
+#define TAPS   5
+#define ROWS   2
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 3
-#define ROWS 1
+#define TAPS   3
+#define ROWS   1
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 3
-#define ROWS 2
+#define TAPS   3
+#define ROWS   2
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 3
-#define ROWS 3
+#define TAPS   3
+#define ROWS   3
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 1
+#define TAPS   5
+#define ROWS   1
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 2
+#define TAPS   5
+#define ROWS   2
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
 #if TP__VECTOR == 16 || defined(__aarch64__) /* 32 registers */
-#define TAPS 5
-#define ROWS 3
+#define TAPS   5
+#define ROWS   3
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 4
+#define TAPS   5
+#define ROWS   4
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 5
+#define TAPS   5
+#define ROWS   5
 #define STRIDE 1
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 3
+#define TAPS   5
+#define ROWS   3
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 4
+#define TAPS   5
+#define ROWS   4
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define TAPS 5
-#define ROWS 5
+#define TAPS   5
+#define ROWS   5
 #define STRIDE 2
 #include "backend/cpu/depthwise_grad_row.inc"
-#define FIVES(stride) {row_5_1_##stride, row_5_2_##stride, row_5_3_##stride, row_5_4_##stride, row_5_5_##stride}
+#define FIVES(stride)                                                                              \
+  {                                                                                                \
+    row_5_1_##stride, row_5_2_##stride, row_5_3_##stride, row_5_4_##stride, row_5_5_##stride       \
+  }
 #else
-#define FIVES(stride) {row_5_1_##stride, row_5_2_##stride}
+#define FIVES(stride)                                                                              \
+  {                                                                                                \
+    row_5_1_##stride, row_5_2_##stride                                                             \
+  }
 #endif
 
 enum { K_MAX = 5 };
 typedef struct grad_kernel {
-  int k, stride, most;                   /* kernel rows that fit the registers */
+  int k, stride, most;                    /* kernel rows that fit the registers */
   void (*rows[K_MAX])(const grad_row *r); /* [rows - 1] */
 } grad_kernel;
 
@@ -115,7 +123,10 @@ static void taps_at_once(const tp__depthwise *v, const grad_kernel *kernel, cons
                          const float *dy, float *sum)
 {
   const long pitch = tp__pitch(v->c);
-  grad_row r = {.x_row = v->w * pitch, .pixel = pitch, .width = v->w, .pad_left = v->pad_left,
+  grad_row r = {.x_row = v->w * pitch,
+                .pixel = pitch,
+                .width = v->w,
+                .pad_left = v->pad_left,
                 .count = v->ow};
   for (int y = 0; y < v->oh; y++) {
     const int first = y * v->stride - v->pad_top;
@@ -155,12 +166,13 @@ void TP__FN(depthwise_kernel_grad)(const tp__depthwise *v, const float *x, const
     float *to = dk + c;
     if (kernel == NULL) {
       for (int t = 0; t < taps; t++, to += v->c)
-        tp__store_upto(
-            to, one_tap(v, t / v->k, t % v->k, x + c, dy + c, tp__load_upto(to, left)), left);
+        tp__store_upto(to, one_tap(v, t / v->k, t % v->k, x + c, dy + c, tp__load_upto(to, left)),
+                       left);
       continue;
     }
     float sum[K_MAX * K_MAX * TP__V];
-    for (int t = 0; t < taps; t++) tp__store(sum + t * TP__V, tp__load_upto(to + (long)t * v->c, left));
+    for (int t = 0; t < taps; t++)
+      tp__store(sum + t * TP__V, tp__load_upto(to + (long)t * v->c, left));
     taps_at_once(v, kernel, x + c, dy + c, sum);
     for (int t = 0; t < taps; t++)
       tp__store_upto(to + (long)t * v->c, tp__load(sum + t * TP__V), left);

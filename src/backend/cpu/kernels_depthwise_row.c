@@ -1,26 +1,27 @@
-/* The rows of depthwise convolutions: one function per number of kernel columns and stride, and one for all others. */
+/* The rows of depthwise convolutions: one function per number of kernel columns and stride, and one
+ * for all others. */
 #include "backend/cpu/depthwise_row.h"
 
 #include "backend/cpu/vec.h"
 
 #define TP__ACROSS 6 /* outputs that a tile holds beside each other */
 
-#define TAPS 1
+#define TAPS   1
 #define STRIDE 1
 #include "backend/cpu/depthwise_row.inc"
-#define TAPS 2
+#define TAPS   2
 #define STRIDE 1
 #include "backend/cpu/depthwise_row.inc"
-#define TAPS 3
+#define TAPS   3
 #define STRIDE 1
 #include "backend/cpu/depthwise_row.inc"
-#define TAPS 5
+#define TAPS   5
 #define STRIDE 1
 #include "backend/cpu/depthwise_row.inc"
-#define TAPS 3
+#define TAPS   3
 #define STRIDE 2
 #include "backend/cpu/depthwise_row.inc"
-#define TAPS 5
+#define TAPS   5
 #define STRIDE 2
 #include "backend/cpu/depthwise_row.inc"
 

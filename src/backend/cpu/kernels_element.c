@@ -1,5 +1,6 @@
-/* Element by element: activations and their gradients, sums of tensors and the Adam update, over any number of floats. The
- * last floats that fill no vector go through the same instructions, so that an element's place changes no bit.
+/* Element by element: activations and their gradients, sums of tensors and the Adam update, over
+ * any number of floats. The last floats that fill no vector go through the same instructions, so
+ * that an element's place changes no bit.
  */
 #include "backend/cpu/family.h"
 
@@ -7,7 +8,10 @@
 
 /* ---- gradients of the activations: dy f'(x) ---- */
 
-TP__INLINE tp__vec keep_where(tp__ivec mask, tp__vec v) { return (tp__vec)((tp__ivec)v & mask); }
+TP__INLINE tp__vec keep_where(tp__ivec mask, tp__vec v)
+{
+  return (tp__vec)((tp__ivec)v & mask);
+}
 
 TP__INLINE tp__vec grad_none(tp__vec dy, tp__vec x)
 {
@@ -19,7 +23,10 @@ TP__INLINE tp__vec grad_swish(tp__vec dy, tp__vec x)
   tp__vec s = tp__sigmoid(x);
   return dy * (s * tp__fma(x, tp__all(1.0f) - s, tp__all(1.0f)));
 }
-TP__INLINE tp__vec grad_relu(tp__vec dy, tp__vec x) { return keep_where(x > tp__zero(), dy); }
+TP__INLINE tp__vec grad_relu(tp__vec dy, tp__vec x)
+{
+  return keep_where(x > tp__zero(), dy);
+}
 TP__INLINE tp__vec grad_relu6(tp__vec dy, tp__vec x)
 {
   return keep_where((x > tp__zero()) & (x < tp__all(6.0f)), dy);
@@ -44,17 +51,26 @@ void TP__FN(act_grad)(tp__act act, long count, const float *dy, const float *x, 
 {
   long i = 0;
 #define LOOP(f)                                                                                    \
-  for (; i + TP__V <= count; i += TP__V)                                                           \
-    tp__store(dx + i, f(tp__load(dy + i), tp__load(x + i)));                                       \
+  for (; i + TP__V <= count; i += TP__V) tp__store(dx + i, f(tp__load(dy + i), tp__load(x + i)));  \
   if (i < count)                                                                                   \
-    tp__store_part(dx + i,                                                                         \
-                   f(tp__load_part(dy + i, count - i), tp__load_part(x + i, count - i)), count - i)
+  tp__store_part(dx + i, f(tp__load_part(dy + i, count - i), tp__load_part(x + i, count - i)),     \
+                 count - i)
   switch (act) {
-  case TP__ACT_NONE: LOOP(grad_none); break;
-  case TP__ACT_SWISH: LOOP(grad_swish); break;
-  case TP__ACT_RELU: LOOP(grad_relu); break;
-  case TP__ACT_RELU6: LOOP(grad_relu6); break;
-  case TP__ACT_SIGMOID: LOOP(grad_sigmoid); break;
+  case TP__ACT_NONE:
+    LOOP(grad_none);
+    break;
+  case TP__ACT_SWISH:
+    LOOP(grad_swish);
+    break;
+  case TP__ACT_RELU:
+    LOOP(grad_relu);
+    break;
+  case TP__ACT_RELU6:
+    LOOP(grad_relu6);
+    break;
+  case TP__ACT_SIGMOID:
+    LOOP(grad_sigmoid);
+    break;
   }
 #undef LOOP
 }
@@ -66,8 +82,9 @@ void TP__FN(add)(long count, const float *a, const float *b, float *y)
   for (; i < count; i++) y[i] = a[i] + b[i];
 }
 
-/* Keras 3: the moments move towards g and g g; epsilon stands outside the bias correction, which rate_corrected holds.
- * Every operation rounds by itself, so that all instruction sets give the same bits. */
+/* Keras 3: the moments move towards g and g g; epsilon stands outside the bias correction, which
+ * rate_corrected holds. Every operation rounds by itself, so that all instruction sets give the
+ * same bits. */
 typedef struct adam_rates {
   tp__vec rate, to_g, to_square, epsilon;
 } adam_rates;
@@ -100,18 +117,19 @@ double TP__FN(peak)(double seconds)
   enum { CHAINS = 12, ROUNDS = 20000 };
   volatile float nearly_one = 0.999f, small = 0.001f;
   tp__vec chain[CHAINS];
-  TP__UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = tp__all((float)i);
+  TP__EACH(i, CHAINS) chain[i] = tp__all((float)i);
   const double start = tp__thread_cpu();
   double now = start, flops = 0;
   do {
     const tp__vec a = tp__all(nearly_one), b = tp__all(small);
-    TP__NO_UNROLL for (int round = 0; round < ROUNDS; round++) {
-      TP__UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = tp__fma(chain[i], a, b);
+    for (int round = 0; round < ROUNDS; round++) {
+      TP__EACH(i, CHAINS) chain[i] = tp__fma(chain[i], a, b);
     }
     flops += 2.0 * ROUNDS * CHAINS * TP__V;
     now = tp__thread_cpu();
   } while (now - start < seconds);
-  TP__UNROLL for (int i = 1; i < CHAINS; i++) chain[0] += chain[i];
-  small = chain[0][0]; /* a use, so that the loop stays */
+  tp__vec sum = tp__zero();
+  TP__EACH(i, CHAINS) sum += chain[i];
+  small = sum[0]; /* a use, so that the loop stays */
   return flops / (now - start) * 1e-9;
 }

@@ -1,8 +1,9 @@
 /* Matrix products: C = act(bias + A B) + residual, tiles of C in registers, B packed.
  *
- * Packed B is a row of panels of three vectors of columns (the last ones two or one, never 3 + 1): within a panel, row k
- * after row k. Vectors that hold no column of B are left out. Tiles: 8x3, 12x2, 24x1 rows x vectors with 32 vector
- * registers, 4x3, 6x2, 12x1 with 16; the rest of the rows in tiles of 4, 2 and 1 rows.
+ * Packed B is a row of panels of three vectors of columns (the last ones two or one, never 3 + 1):
+ * within a panel, row k after row k. Vectors that hold no column of B are left out. Tiles: 8x3,
+ * 12x2, 24x1 rows x vectors with 32 vector registers, 4x3, 6x2, 12x1 with 16; the rest of the rows
+ * in tiles of 4, 2 and 1 rows.
  */
 #include "backend/cpu/family.h"
 
@@ -19,25 +20,25 @@
 #endif
 
 #define TILE_NAME_(name, rows, vectors) name##_##rows##x##vectors
-#define TILE_NAME(name, rows, vectors) TILE_NAME_(name, rows, vectors)
-#define TILE(name) TILE_NAME(name, TILE_ROWS, TILE_VECTORS)
+#define TILE_NAME(name, rows, vectors)  TILE_NAME_(name, rows, vectors)
+#define TILE(name)                      TILE_NAME(name, TILE_ROWS, TILE_VECTORS)
 
 /* three vectors */
-#define TILE_ROWS 1
+#define TILE_ROWS    1
 #define TILE_VECTORS 3
 #include "backend/cpu/gemm_tile.inc"
-#define TILE_ROWS 2
+#define TILE_ROWS    2
 #define TILE_VECTORS 3
 #include "backend/cpu/gemm_tile.inc"
 #if ROWS_3 > 4
-#define TILE_ROWS 4
+#define TILE_ROWS    4
 #define TILE_VECTORS 3
 #include "backend/cpu/gemm_tile.inc"
 #define REST_3 RUN_TILES(4, tile_4x3)
 #else
 #define REST_3 (void)0
 #endif
-#define TILE_ROWS ROWS_3
+#define TILE_ROWS    ROWS_3
 #define TILE_VECTORS 3
 #define TILE_REST                                                                                  \
   REST_3;                                                                                          \
@@ -46,16 +47,16 @@
 #include "backend/cpu/gemm_tile.inc"
 
 /* two vectors */
-#define TILE_ROWS 1
+#define TILE_ROWS    1
 #define TILE_VECTORS 2
 #include "backend/cpu/gemm_tile.inc"
-#define TILE_ROWS 2
+#define TILE_ROWS    2
 #define TILE_VECTORS 2
 #include "backend/cpu/gemm_tile.inc"
-#define TILE_ROWS 4
+#define TILE_ROWS    4
 #define TILE_VECTORS 2
 #include "backend/cpu/gemm_tile.inc"
-#define TILE_ROWS ROWS_2
+#define TILE_ROWS    ROWS_2
 #define TILE_VECTORS 2
 #define TILE_REST                                                                                  \
   RUN_TILES(4, tile_4x2);                                                                          \
@@ -64,24 +65,34 @@
 #include "backend/cpu/gemm_tile.inc"
 
 /* one vector */
-#define TILE_ROWS 1
+#define TILE_ROWS    1
 #define TILE_VECTORS 1
 #include "backend/cpu/gemm_tile.inc"
-#define TILE_ROWS 4
+#define TILE_ROWS    4
 #define TILE_VECTORS 1
 #include "backend/cpu/gemm_tile.inc"
-#define TILE_ROWS ROWS_1
+#define TILE_ROWS    ROWS_1
 #define TILE_VECTORS 1
 #define TILE_REST                                                                                  \
   RUN_TILES(4, tile_4x1);                                                                          \
   RUN_TILES(1, tile_1x1)
 #include "backend/cpu/gemm_tile.inc"
 
-/* The vectors of columns that n columns need, and the width of the next panel when `left` of them are left. */
-static long vectors_of(long n) { return (n + TP__V - 1) / TP__V; }
-static long panel_width(long left) { return left >= 3 && left != 4 ? 3 : left >= 2 ? 2 : 1; }
+/* The vectors of columns that n columns need, and the width of the next panel when `left` of them
+ * are left. */
+static long vectors_of(long n)
+{
+  return (n + TP__V - 1) / TP__V;
+}
+static long panel_width(long left)
+{
+  return left >= 3 && left != 4 ? 3 : left >= 2 ? 2 : 1;
+}
 
-size_t TP__FN(packed_gemm)(long k, long n) { return (size_t)(k * vectors_of(n) * TP__V); }
+size_t TP__FN(packed_gemm)(long k, long n)
+{
+  return (size_t)(k * vectors_of(n) * TP__V);
+}
 
 void TP__FN(pack_gemm)(const float *b, long row, long column, long k, long n, float *packed)
 {
@@ -127,7 +138,8 @@ static void row_block(tp__product p)
   }
 }
 
-/* Rows are taken in blocks whose part of A stays in the second-level cache while the panels pass. */
+/* Rows are taken in blocks whose part of A stays in the second-level cache while the panels pass.
+ */
 void TP__FN(product)(const tp__product *p)
 {
   enum { CACHED = 1 << 16, LEAST = 96 }; /* floats of A; rows, a multiple of all tiles */
@@ -145,8 +157,17 @@ void TP__FN(product)(const tp__product *p)
 
 void TP__FN(gemm)(const tp__gemm *g)
 {
-  const tp__product p = {.m = g->m, .n = g->n, .segments = 1, .length = g->k, .a = g->a,
-                         .lda = g->lda, .packed = g->packed, .bias = g->bias, .c = g->c,
-                         .ldc = g->ldc, .residual = g->residual, .act = g->act};
+  const tp__product p = {.m = g->m,
+                         .n = g->n,
+                         .segments = 1,
+                         .length = g->k,
+                         .a = g->a,
+                         .lda = g->lda,
+                         .packed = g->packed,
+                         .bias = g->bias,
+                         .c = g->c,
+                         .ldc = g->ldc,
+                         .residual = g->residual,
+                         .act = g->act};
   TP__FN(product)(&p);
 }

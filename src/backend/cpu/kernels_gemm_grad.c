@@ -1,7 +1,9 @@
-/* The kernel gradient of a matrix product: dB[k][n] += sum over rows i of A[i][k] dC[i][n], in the order of i.
+/* The kernel gradient of a matrix product: dB[k][n] += sum over rows i of A[i][k] dC[i][n], in the
+ * order of i.
  *
- * A tile of dB stays in registers while the rows of A and dC stream past as they lie: nothing is packed. Rows are taken in
- * blocks that stay in cache; a tile is stored and loaded between blocks, which changes no bit.
+ * A tile of dB stays in registers while the rows of A and dC stream past as they lie: nothing is
+ * packed. Rows are taken in blocks that stay in cache; a tile is stored and loaded between blocks,
+ * which changes no bit.
  */
 #include "backend/cpu/family.h"
 
@@ -23,20 +25,18 @@ typedef struct tile_job {
     const float *a = t->a, *dc = t->dc;                                                            \
     const long lda = t->lda, ldc = t->ldc, row = t->row;                                           \
     tp__vec sum[rows][vectors];                                                                    \
-    TP__UNROLL for (int i = 0; i < rows; i++) TP__UNROLL for (int j = 0; j < vectors; j++)         \
-        sum[i][j] = tp__load(t->db + i * row + j * TP__V);                                         \
-    TP__NO_UNROLL for (long left = t->m; left > 0; left--, a += lda, dc += ldc)                    \
-    {                                                                                              \
+    TP__EACH(i, rows)                                                                              \
+      TP__EACH(j, vectors) sum[i][j] = tp__load(t->db + i * row + j * TP__V);                      \
+    for (long left = t->m; left > 0; left--, a += lda, dc += ldc) {                                \
       tp__vec d[vectors];                                                                          \
-      TP__UNROLL for (int j = 0; j < vectors; j++) d[j] = tp__load(dc + j * TP__V);                \
-      TP__UNROLL for (int i = 0; i < rows; i++)                                                    \
-      {                                                                                            \
+      TP__EACH(j, vectors) d[j] = tp__load(dc + j * TP__V);                                        \
+      TP__EACH(i, rows) {                                                                          \
         tp__vec factor = tp__all(a[i]);                                                            \
-        TP__UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = tp__fma(factor, d[j], sum[i][j]); \
+        TP__EACH(j, vectors) sum[i][j] = tp__fma(factor, d[j], sum[i][j]);                         \
       }                                                                                            \
     }                                                                                              \
-    TP__UNROLL for (int i = 0; i < rows; i++) TP__UNROLL for (int j = 0; j < vectors; j++)         \
-        tp__store(t->db + i * row + j * TP__V, sum[i][j]);                                         \
+    TP__EACH(i, rows)                                                                              \
+      TP__EACH(j, vectors) tp__store(t->db + i * row + j * TP__V, sum[i][j]);                      \
   }
 
 GRAD_TILE(1, 1)
@@ -68,7 +68,7 @@ typedef struct tile_size {
   void (*run)(const tile_job *t);
 } tile_size;
 
-/* [vectors - 1]: by falling number of rows */
+/* [vectors - 1], by falling number of rows */
 static const tile_size sizes[3][3] = {
     {{BIG_1}, {4, grad_4x1}, {1, grad_1x1}},
     {{BIG_2}, {4, grad_4x2}, {1, grad_1x2}},
@@ -88,7 +88,8 @@ static void column_strip(tile_job t, long k, int vectors)
   }
 }
 
-/* The last n < TP__V columns: through a small copy, so that nothing behind a row of dB is touched. */
+/* The last n < TP__V columns: through a small copy, so that nothing behind a row of dB is touched.
+ */
 static void last_columns(tile_job t, long k, long n)
 {
   enum { ROWS = 24 };
@@ -113,8 +114,8 @@ void TP__FN(gemm_kernel_grad)(long m, long k, long n, const float *a, long lda, 
   enum { CACHED = 1 << 16 }; /* floats of dC in a block of rows */
   long block = CACHED / ldc > 64 ? CACHED / ldc : 64;
   for (long i = 0; i < m; i += block) {
-    tile_job t = {.m = m - i < block ? m - i : block, .a = a + i * lda, .lda = lda, .ldc = ldc,
-                  .row = n};
+    tile_job t = {
+        .m = m - i < block ? m - i : block, .a = a + i * lda, .lda = lda, .ldc = ldc, .row = n};
     long vectors = n / TP__V, first = 0;
     for (int width; vectors > 0; vectors -= width, first += width * TP__V) {
       width = vectors >= 3 && vectors != 4 ? 3 : vectors >= 2 ? 2 : 1;

@@ -2,7 +2,7 @@
 #include "backend/cpu/family.h"
 
 #define TEXT_(name) #name
-#define TEXT(name) TEXT_(name)
+#define TEXT(name)  TEXT_(name)
 
 const tp__kernels TP__JOIN(kernels, TP__ISA) = {
     .name = TEXT(TP__ISA),
