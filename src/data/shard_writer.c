@@ -6,13 +6,24 @@
 
 #include "tfrecord.h"
 
+/* "192x224", or "mixed" when the width is 0; at most 32 bytes. */
+static const char *size_text(int width, int height, char text[32])
+{
+  if (width > 0)
+    snprintf(text, 32, "%dx%d", width, height);
+  else
+    snprintf(text, 32, "mixed");
+  return text;
+}
+
 tp_status tp__shard_writer_open(tp__shard_writer *shard, const char *folder, int index, int width,
                                 int height, tp_error *err)
 {
   *shard = (tp__shard_writer){.index = index, .width = width, .height = height};
   tp__buffer_init(&shard->payload, (size_t)TP__RECORD_MAX);
   shard->folder = tp__strdup(folder, err);
-  char *path = tp__format("%s/%02d-%dx%d.part", folder, index, width, height);
+  char size[32];
+  char *path = tp__format("%s/%02d-%s.part", folder, index, size_text(width, height, size));
   tp_status status = TP_ERR_INTERNAL;
   if (shard->folder != NULL && path != NULL)
     status = tp__writer_open(&shard->writer, path, err);
@@ -38,8 +49,10 @@ tp_status tp__shard_writer_commit(tp__shard_writer *shard, char **path, tp_error
   tp_status status = TP_OK;
   char *final = NULL;
   if (shard->count > 0) {
-    final = tp__format("%s/%02d-%dx%d-%llu.tfrec", shard->folder, shard->index, shard->width,
-                       shard->height, (unsigned long long)shard->count);
+    char size[32];
+    final =
+        tp__format("%s/%02d-%s-%llu.tfrec", shard->folder, shard->index,
+                   size_text(shard->width, shard->height, size), (unsigned long long)shard->count);
     status =
         final != NULL ? tp__writer_rename(&shard->writer, final, err) : tp__no_memory(err, 4096);
     if (status == TP_OK) status = tp__writer_commit(&shard->writer, err);

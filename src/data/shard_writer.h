@@ -18,7 +18,8 @@ typedef struct tp__shard_writer {
   tp__buffer payload; /* of the record that is being written */
 } tp__shard_writer;
 
-/* The folder must exist. After a failure nothing is open. */
+/* The folder must exist. width 0: pictures of several sizes, the name says "mixed" instead of WxH.
+ * After a failure nothing is open. */
 tp_status tp__shard_writer_open(tp__shard_writer *shard, const char *folder, int index, int width,
                                 int height, tp_error *err) TP_CHECKED;
 tp_status tp__shard_writer_add(tp__shard_writer *shard, const tp__example_fields *example,
