@@ -11,7 +11,7 @@
 #define PARTIAL ".partial"
 
 static const char *const known_files[] = {"labels.txt", "test_labels.csv", "sample_submission.csv",
-                                          "sources.csv"};
+                                          "bad-records.tsv"};
 static const char *const known_folders[] = {"train", "val", "test"};
 
 static bool one_of(const char *name, const char *const *list, size_t count)
