@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "train/learner.h"
 
@@ -20,6 +21,7 @@ struct bench {
   tp__backend *backend;
   tp__learner *learner;
   tp__batch batch;
+  int threads;
   float *losses, *scores;
 };
 
@@ -37,10 +39,18 @@ static tp_status one_step(struct bench *b, bool training, int64_t iteration, tp_
   return tp__learner_score(b->learner, &b->batch, b->losses, b->scores, err);
 }
 
+/* Processor seconds of all threads. */
+static double cpu_seconds(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static tp_status measure(struct bench *b, const char *name, bool training, double seconds,
                          tp_error *err)
 {
-  static double rate[ROUNDS_MAX], share[ROUNDS_MAX];
+  static double rate[ROUNDS_MAX], share[ROUNDS_MAX], cpu[ROUNDS_MAX];
   tp__program_info info[2];
   tp__learner_info(b->learner, training ? &info[0] : NULL, &info[1]);
   if (!training) info[0] = info[1];
@@ -49,21 +59,24 @@ static tp_status measure(struct bench *b, const char *name, bool training, doubl
   double before = tp__cpu_peak_gflops(b->backend, 0.01);
   for (double end = tp__now() + seconds; rounds < ROUNDS_MAX && (rounds < 3 || tp__now() < end);
        rounds++) {
-    double start = tp__now();
+    double start = tp__now(), busy = cpu_seconds();
     TP__TRY(one_step(b, training, rounds + 1, err));
+    busy = cpu_seconds() - busy;
     double took = tp__now() - start, after = tp__cpu_peak_gflops(b->backend, 0.01);
     rate[rounds] = (double)b->batch.n / took;
     share[rounds] = rate[rounds] * info[0].flops_per_example / ((before + after) / 2 * 1e9);
+    cpu[rounds] = share[rounds] * took * b->threads / busy;
     before = after;
   }
   qsort(rate, (size_t)rounds, sizeof *rate, by_value);
+  qsort(cpu, (size_t)rounds, sizeof *cpu, by_value);
   qsort(share, (size_t)rounds, sizeof *share, by_value);
-  printf(
-      "{\"name\": \"%s\", \"images_per_s\": %.1f, \"peak_share\": %.3f, \"gflop_per_image\": %.3f, "
-      "\"activation_mb\": %.1f, \"weight_mb\": %.1f, \"chunk\": %d, \"peak_gflops\": %.0f}\n",
-      name, rate[rounds / 2], share[rounds / 2], info[0].flops_per_example / 1e9,
-      (double)info[0].activation_bytes / 1e6, (double)info[0].weight_bytes / 1e6, info[0].chunk,
-      before);
+  printf("{\"name\": \"%s\", \"images_per_s\": %.1f, \"peak_share\": %.3f, \"busy_peak_share\": "
+         "%.3f, \"gflop_per_image\": %.3f, "
+         "\"activation_mb\": %.1f, \"weight_mb\": %.1f, \"chunk\": %d, \"peak_gflops\": %.0f}\n",
+         name, rate[rounds / 2], share[rounds / 2], cpu[rounds / 2],
+         info[0].flops_per_example / 1e9, (double)info[0].activation_bytes / 1e6,
+         (double)info[0].weight_bytes / 1e6, info[0].chunk, before);
   fflush(stdout);
   return TP_OK;
 }
@@ -102,6 +115,7 @@ static tp_status run(tp__pool *pool, const char *network, double seconds, int64_
       .batch = (int)n};
   tp__net *net = NULL;
   tp__tensors weights = {0};
+  b.threads = tp__pool_threads(pool);
   TP__TRY(tp__backend_cpu(pool, &b.backend, err));
   TP__TRY(fill(&b, n, err));
   TP__TRY(tp__net_build(&o.spec, false, &net, err));

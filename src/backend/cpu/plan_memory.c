@@ -165,7 +165,7 @@ static void place_shared(tp__plan *plan)
 
 tp_status tp__plan_place(tp__plan *plan, tp_error *err)
 {
-  const size_t enough = (size_t)200 << 18; /* elements: 96 MiB of scratch for each thread */
+  const size_t enough = (size_t)96 << 18; /* elements: 96 MiB of scratch for each thread */
   tp__slot **order = tp__calloc((size_t)plan->n_slots, sizeof *order, err);
   struct taken *taken = tp__calloc((size_t)plan->n_slots, sizeof *taken, err);
   tp_status status = order != NULL && taken != NULL ? TP_OK : TP_ERR_INTERNAL;
