@@ -71,7 +71,8 @@ static tp_status add_sgd(const tp__optimizer *o, tp__graph *g, tp__value param, 
   TP__TRY(add_slot(g, "sgd/velocity", param, slots, &velocity, err));
   TP__TRY(tp__graph_add(g, TP__OP_SGD_MOMENTUM, (tp__value[]){velocity, gradient, rate}, 3, &attr,
                         &new_velocity, err));
-  TP__TRY(tp__graph_add(g, TP__OP_SGD_PARAM, (tp__value[]){param, new_velocity, gradient, rate}, 4,
+  int n = o->nesterov ? 4 : 2; /* only Nesterov's step looks at the gradient again */
+  TP__TRY(tp__graph_add(g, TP__OP_SGD_PARAM, (tp__value[]){param, new_velocity, gradient, rate}, n,
                         &attr, &new_param, err));
   TP__TRY(tp__graph_assign(g, velocity, new_velocity, err));
   return tp__graph_assign(g, param, new_param, err);
