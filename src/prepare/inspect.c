@@ -122,7 +122,37 @@ static const char *last_part(const char *path)
   return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* Splits are few: looked for from the last one found. */
+static int rank_of(const char *name)
+{
+  static const char *const first[] = {"train", "val", "test"};
+  int rank = 0;
+  while (rank < 3 && strncmp(name, first[rank], strlen(first[rank])) != 0) rank++;
+  return rank;
+}
+
+/* Training, validation, test, then the others as they came. */
+static tp_status sort_splits(tp__findings *f, tp_error *err)
+{
+  tp__split *sorted = tp__calloc(f->n_splits, sizeof *sorted, err);
+  uint32_t *place = tp__calloc(f->n_splits, sizeof *place, err);
+  size_t n = 0;
+  if (sorted != NULL && place != NULL) {
+    for (int rank = 0; rank < 4; rank++)
+      for (size_t i = 0; i < f->n_splits; i++)
+        if (rank_of(last_part(f->split[i].path)) == rank) {
+          place[i] = (uint32_t)n;
+          sorted[n++] = f->split[i];
+        }
+    for (size_t i = 0; i < tp__catalog_files(f->catalog); i++)
+      f->split_of[i] = place[f->split_of[i]];
+    memcpy(f->split, sorted, n * sizeof *sorted);
+  }
+  bool done = sorted != NULL && place != NULL;
+  free(sorted);
+  free(place);
+  return done ? TP_OK : TP_ERR_INTERNAL;
+}
+
 static tp_status find_splits(tp__findings *f, tp_error *err)
 {
   size_t files = tp__catalog_files(f->catalog), capacity = 0, record = 0;
@@ -153,7 +183,7 @@ static tp_status find_splits(tp__findings *f, tp_error *err)
     for (size_t j = 0; j < f->n_splits; j++)
       if (i != j && strcmp(last_part(f->split[i].path), last_part(f->split[j].path)) == 0)
         f->split[i].name = f->split[i].path;
-  return TP_OK;
+  return sort_splits(f, err);
 }
 
 /* ---- looking ---- */
@@ -222,7 +252,10 @@ static tp_status keep_faults(struct looking *l, size_t n, tp_error *err)
     const char *file = tp__catalog_file(f->catalog, r->file, &records);
     const char *reason = tp__arena_strdup(&f->arena, l->fault[i]);
     f->look[l->first + i].fault = reason;
-    tp__bad_record bad = {file, r->number, r->offset, reason};
+    char where[1024];
+    tp__catalog_where(f->catalog, l->first + i, where, sizeof where);
+    bool photo = strcmp(where, file) == 0; /* the file as a whole */
+    tp__bad_record bad = {file, photo ? -1 : (int64_t)r->number, photo ? 0 : r->offset, reason};
     if (status == TP_OK)
       status = reason != NULL ? add_fault(f, &bad, err) : tp__no_memory(err, 256);
     free(l->fault[i]);
@@ -324,6 +357,9 @@ static tp_status count_classes(tp__findings *f, tp_error *err)
 static tp_status note_classes(tp__findings *f, tp_error *err)
 {
   char text[300], more[300];
+  size_t largest = 0; /* where unequal classes matter: training */
+  for (size_t s = 1; s < f->n_splits; s++)
+    if (f->split[s].labelled > f->split[largest].labelled) largest = s;
   for (size_t s = 0; s < f->n_splits; s++) {
     const tp__split *split = &f->split[s];
     if (split->labelled == 0) continue;
@@ -342,7 +378,7 @@ static tp_status note_classes(tp__findings *f, tp_error *err)
       TP__TRY(tp__findings_note(
           f, err, "%s: %lld of %zu classes have no record, the first is class %s", split->name,
           (long long)empty, f->n_classes, tp__findings_class(f, an_empty, text, sizeof text)));
-    if (most >= 5 * least)
+    if (s == largest && most >= 5 * least)
       TP__TRY(tp__findings_note(
           f, err,
           "%s: classes are unequal: %lld records of class %s, %lld of class %s; class weights "
@@ -388,11 +424,11 @@ static tp_status gather(const tp__job *job, const tp_inspect_options *o, tp__fin
   TP__TRY(note_classes(f, err));
   TP__TRY(note_ids(f, err));
   if (f->turned > 0)
-    TP__TRY(tp__findings_note(
-        f, err,
-        "%lld pictures carry an EXIF flag that turns them; they are used as stored unless "
-        "--exif-rotate is given",
-        (long long)f->turned));
+    TP__TRY(
+        tp__findings_note(f, err,
+                          "%lld picture%s an EXIF flag that turns it; it is used as stored unless "
+                          "--exif-rotate is given",
+                          (long long)f->turned, f->turned == 1 ? " has" : "s each have"));
   return TP_OK;
 }
 

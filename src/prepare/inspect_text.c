@@ -102,20 +102,27 @@ static void say_classes(struct page *p, const tp__findings *f)
     say(p, "... %zu more (--json lists all)\n", f->n_classes - CLASSES_SHOWN);
 }
 
+/* A fault that many records of a file share is told once. */
 static void say_faults(struct page *p, const tp__findings *f)
 {
   if (f->n_faults == 0) return;
+  size_t shown = 0, at = 0;
   say(p, "\n%zu unreadable or mislabelled:\n", f->n_faults);
-  for (size_t i = 0; i < f->n_faults && i < FAULTS_SHOWN; i++) {
-    const tp__bad_record *b = &f->fault[i];
-    if (b->number >= 0 && b->offset + (uint64_t)b->number > 0)
+  for (size_t end; at < f->n_faults && shown < FAULTS_SHOWN; at = end, shown++) {
+    const tp__bad_record *b = &f->fault[at];
+    for (end = at + 1; end < f->n_faults; end++)
+      if (strcmp(f->fault[end].file, b->file) != 0 || strcmp(f->fault[end].reason, b->reason) != 0)
+        break;
+    if (b->number >= 0)
       say(p, "  %s: record %lld at byte %llu: %s\n", b->file, (long long)b->number,
           (unsigned long long)b->offset, b->reason);
     else
       say(p, "  %s: %s\n", b->file, b->reason);
+    if (end - at > 1)
+      say(p, "    and the same in the next %zu, up to record %lld\n", end - at - 1,
+          (long long)f->fault[end - 1].number);
   }
-  if (f->n_faults > FAULTS_SHOWN)
-    say(p, "  ... %zu more (--json lists all)\n", f->n_faults - FAULTS_SHOWN);
+  if (at < f->n_faults) say(p, "  ... %zu more (--json lists all)\n", f->n_faults - at);
 }
 
 static void say_twins(struct page *p, const tp__findings *f)
