@@ -216,6 +216,12 @@ tp_status tp__graph_gradient(tp__graph *g, tp__value loss, const tp__value *para
  * are kept. A fused node has the name of its last layer. Returns: tp__graph_free. */
 tp_status tp__graph_optimize(const tp__graph *g, tp__graph **optimized, tp_error *err) TP_CHECKED;
 
+/* A graph in which `value` is fed: an INPUT of that name, type and shape takes its place, and what
+ * only led to it is gone, inputs too. For work that is done once and used often (features of a
+ * frozen backbone). Returns: tp__graph_free. */
+tp_status tp__graph_cut(const tp__graph *g, tp__value value, const char *name, tp__graph **cut,
+                        tp_error *err) TP_CHECKED;
+
 /* One line per node, then outputs and assignments; "-" is an absent operand:
  * "%12 = conv(%11, %3, %4) stride 2 pad 0,1,0,1 act swish : (None, 96, 96, 32)  # stem_conv". */
 tp_status tp__graph_print(const tp__graph *g, tp__buffer *text, tp_error *err) TP_CHECKED;

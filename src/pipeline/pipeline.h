@@ -35,6 +35,9 @@ typedef struct tp__pipeline_options {
                           there are */
   int prefetch;        /* batches ahead; 0: 2 */
   tp__cache cache;
+  const _Atomic uint8_t *known; /* NULL, or [examples]: where it is set the consumer needs no
+                                   pixels, and the row is left as it is. Borrows; the consumer may
+                                   set more at any time, never unset */
   uint64_t cache_limit;     /* bytes; 0: 4 GB. The need is said before; over the limit: TP_ERR_USAGE
                                with need and advice */
   int64_t max_bad_pictures; /* so many different pictures may be damaged: they are left out of their

@@ -116,6 +116,8 @@ static tp_status get_pixels(tp__pipeline *p, struct tp__hand *h, uint32_t exampl
 
 static void fill_row(tp__pipeline *p, struct tp__slot *s, size_t row, int worker)
 {
+  const _Atomic uint8_t *known = p->options.known;
+  if (known != NULL && atomic_load_explicit(&known[s->example[row]], memory_order_relaxed)) return;
   struct tp__hand *h = &p->hand[worker];
   tp_error err = {0};
   bool picture = false;

@@ -4,6 +4,7 @@
 
 #include "class_weights.h"
 #include "data_set.h"
+#include "feature_memory.h"
 #include "fit.h"
 #include "learner.h"
 #include "schedule.h"
@@ -23,6 +24,7 @@ typedef struct tp__fitter {
   tp__tensors stop_best; /* those early stopping would restore; empty: none */
   tp__tensors slots;     /* of a resumed checkpoint, taken by the first learner */
   tp__learner *learner;
+  tp__feature_memory train_features, val_features; /* of a frozen backbone; empty: not kept */
   /* training */
   tp__progress_state state;
   tp__schedule schedule; /* of this phase */

@@ -58,6 +58,24 @@ static tp_status make_trained(tp__fitter *f, tp_error *err)
   return TP_OK;
 }
 
+/* Keeps the features of those examples that are prepared the same way in every epoch, while the
+ * backbone is frozen and the cache's limit allows it. */
+static tp_status start_features(tp__fitter *f, tp_error *err)
+{
+  size_t width = tp__learner_features(f->learner);
+  uint64_t limit = 0, bytes = width * sizeof(float);
+  tp__feature_memory_stop(&f->train_features);
+  tp__feature_memory_stop(&f->val_features);
+  if (width == 0) return TP_OK;
+  TP__TRY(tp__bytes_parse("cache_limit", f->o->data.cache_limit, &limit, err));
+  bool augmented = f->o->flip || f->o->rotate != 0;
+  if (!augmented && f->train_features.examples <= limit / bytes)
+    TP__TRY(tp__feature_memory_start(&f->train_features, width, err));
+  if (f->val != NULL && f->val_features.examples <= limit / bytes)
+    return tp__feature_memory_start(&f->val_features, width, err);
+  return TP_OK;
+}
+
 tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
 {
   tp__learner_options options = {
@@ -75,6 +93,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
   tp__tensors_free(&f->slots);
   make_callbacks(f, fresh);
   TP__TRY(make_trained(f, err));
+  TP__TRY(start_features(f, err));
   char text[160];
   size_t trainable = 0;
   (void)tp__learner_trainable(f->learner, &trainable);
@@ -91,6 +110,26 @@ static float rate_now(const tp__fitter *f)
   return tp__plateau_rate(&f->state.plateau, tp__schedule_rate(&f->schedule, f->state.iteration));
 }
 
+static tp_status learn(tp__fitter *f, const tp__batch *b, const float *weights, tp_error *err)
+{
+  const float *features = NULL;
+  if (f->train_features.row == NULL)
+    return tp__learner_step(f->learner, b, weights, rate_now(f), f->state.iteration, f->losses,
+                            f->scores, err);
+  TP__TRY(tp__feature_memory_get(&f->train_features, f->learner, b, &features, err));
+  return tp__learner_step_on(f->learner, features, b, weights, rate_now(f), f->state.iteration,
+                             f->losses, f->scores, err);
+}
+
+static tp_status score(tp__fitter *f, const tp__batch *b, tp_error *err)
+{
+  const float *features = NULL;
+  if (f->val_features.row == NULL)
+    return tp__learner_score(f->learner, b, f->losses, f->scores, err);
+  TP__TRY(tp__feature_memory_get(&f->val_features, f->learner, b, &features, err));
+  return tp__learner_score_on(f->learner, features, b, f->losses, f->scores, err);
+}
+
 tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err)
 {
   tp__batch b;
@@ -103,8 +142,7 @@ tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err)
   for (int64_t i = 0; i < b.n; i++) f->example_weight[i] = f->class_weight[b.labels[i]];
   double since = tp__now();
   const float *weights = f->weighted ? f->example_weight : NULL;
-  TP__TRY(tp__learner_step(f->learner, &b, weights, rate_now(f), f->state.iteration, f->losses,
-                           f->scores, err));
+  TP__TRY(learn(f, &b, weights, err));
   f->compute += tp__now() - since;
   f->state.iteration++;
   tp__metrics_add(&f->metrics, b.n, f->scores, b.labels, f->losses, weights);
@@ -122,7 +160,7 @@ tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err)
     tp__batch b;
     TP__TRY(tp__pipeline_next(f->val_input, &b, err));
     if (b.n == 0) continue;
-    TP__TRY(tp__learner_score(f->learner, &b, f->losses, f->scores, err));
+    TP__TRY(score(f, &b, err));
     tp__metrics_add(&f->val_metrics, b.n, f->scores, b.labels, f->losses, NULL);
     double seconds = tp__now() - start;
     tp_progress p = {.stage = "validate",

@@ -124,11 +124,17 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
       .interleave = o->interleave,
       .steps_per_epoch = o->steps_per_epoch,
   };
+  size_t n = tp__catalog_count(f->train);
+  TP__TRY(tp__feature_memory_init(&f->train_features, n, f->batch, err));
+  p.known = f->train_features.known;
   TP__TRY(tp__fill_parse("rotate_fill", o->rotate_fill, &p.recipe.fill, err));
   TP__TRY(tp__data_pipeline(&o->data, f->train, &p, err));
   tp_status status = tp__pipeline_new(&p, f->job->pool, f->job->log, &f->train_input, err);
   if (status != TP_OK) return tp__at(err, status, "training set");
   if (f->val == NULL) return TP_OK;
+  n = tp__catalog_count(f->val);
+  TP__TRY(tp__feature_memory_init(&f->val_features, n, f->batch, err));
+  p.known = f->val_features.known;
   p.catalog = f->val;
   p.training = p.recipe.flip = false;
   p.recipe.rotate = 0;
@@ -228,6 +234,8 @@ void tp__fitter_free(tp__fitter *f)
   tp__learner_free(f->learner);
   tp__pipeline_free(f->train_input);
   tp__pipeline_free(f->val_input);
+  tp__feature_memory_free(&f->train_features);
+  tp__feature_memory_free(&f->val_features);
   tp__catalog_free(f->train);
   tp__catalog_free(f->val);
   tp__tensors_free(&f->weights);

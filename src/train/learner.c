@@ -7,11 +7,15 @@
 struct tp__learner {
   tp__backend *backend;
   tp__state *state;
-  tp__program *training, *scoring;
+  tp__program *training, *scoring; /* split: from features on */
+  tp__program *backbone;           /* split: pixels -> features */
+  size_t features;                 /* numbers in one example's features; 0: not split */
+  float *extracted;                /* [batch, features] */
   tp__tensors slots;      /* names and shapes of the optimizer's slots; values live in the state */
   const char **trainable; /* names, in the arena */
   size_t n_trainable;
   int batch;
+  size_t picture;         /* numbers in one example's pixels */
   bool dropout;           /* the training program wants keys */
   float *example_weights; /* [batch] */
   int32_t *no_labels;     /* [batch] zeros, for scoring pictures without labels */
@@ -138,6 +142,34 @@ static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp
   return status;
 }
 
+/* A program of the whole graph, or of what follows `features`. */
+static tp_status compile(tp__learner *l, const tp__learner_options *o, const tp__net *net,
+                         bool split, tp__program **program, tp_error *err)
+{
+  tp__compile_options co = {.batch = o->batch, .reference = o->reference};
+  tp__graph *cut = NULL;
+  if (split) TP__TRY(tp__graph_cut(net->graph, net->features, "features", &cut, err));
+  tp_status status =
+      l->backend->compile(l->backend, split ? cut : net->graph, l->state, &co, program, err);
+  tp__graph_free(cut);
+  return status;
+}
+
+/* The program that gives features. */
+static tp_status compile_backbone(tp__learner *l, const tp__learner_options *o, tp_error *err)
+{
+  tp__net *net = NULL;
+  TP__TRY(tp__net_build(&o->spec, false, &net, err));
+  const tp__shape *shape = &net->graph->node[net->features].shape;
+  l->features = tp__shape_elements(shape, 1);
+  l->extracted = tp__calloc_aligned((size_t)o->batch, l->features * sizeof(float), err);
+  tp_status status = l->extracted == NULL ? TP_ERR_INTERNAL : TP_OK;
+  if (status == TP_OK) status = tp__graph_output(net->graph, "features", net->features, err);
+  if (status == TP_OK) status = compile(l, o, net, false, &l->backbone, err);
+  tp__net_free(net);
+  return status;
+}
+
 tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
                           const tp__tensors *weights, const tp__tensors *slots,
                           tp__learner **learner, tp_error *err)
@@ -148,17 +180,18 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
   if (l == NULL) return status;
   l->backend = backend;
   l->batch = o->batch;
+  l->picture = (size_t)o->spec.height * (size_t)o->spec.width * 3;
   l->example_weights = tp__calloc((size_t)o->batch, sizeof *l->example_weights, err);
   l->no_labels = tp__calloc((size_t)o->batch, sizeof *l->no_labels, err);
   if (l->example_weights == NULL || l->no_labels == NULL) goto out;
-  tp__compile_options compile = {.batch = o->batch, .reference = o->reference};
+  bool split = !o->score_only && o->last_n == 0;
   status = build_scoring(o, &scoring, err);
   if (status == TP_OK && !o->score_only) status = build_training(l, o, &training, err);
   if (status == TP_OK) status = make_state(l, weights, slots, err);
-  if (status == TP_OK)
-    status = backend->compile(backend, scoring->graph, l->state, &compile, &l->scoring, err);
+  if (status == TP_OK && split) status = compile_backbone(l, o, err);
+  if (status == TP_OK) status = compile(l, o, scoring, split, &l->scoring, err);
   if (status == TP_OK && training != NULL)
-    status = backend->compile(backend, training->graph, l->state, &compile, &l->training, err);
+    status = compile(l, o, training, split, &l->training, err);
 out:
   tp__net_free(training);
   tp__net_free(scoring);
@@ -174,33 +207,98 @@ void tp__learner_free(tp__learner *l)
   if (l == NULL) return;
   if (l->training != NULL) l->backend->program_free(l->training);
   if (l->scoring != NULL) l->backend->program_free(l->scoring);
+  if (l->backbone != NULL) l->backend->program_free(l->backbone);
   if (l->state != NULL) l->backend->state_free(l->state);
   tp__tensors_free(&l->slots);
   free(l->trainable);
   free(l->example_weights);
   free(l->no_labels);
+  free(l->extracted);
   tp__arena_free(&l->arena);
   free(l);
+}
+
+size_t tp__learner_features(const tp__learner *l)
+{
+  return l->features;
+}
+
+size_t tp__learner_picture(const tp__learner *l)
+{
+  return l->picture;
+}
+
+tp_status tp__learner_extract(tp__learner *l, const float *pixels, int64_t n, float *features,
+                              tp_error *err)
+{
+  for (int64_t i = 0; i < n; i += l->batch) {
+    tp__feed feed = {"pixels", pixels + (size_t)i * l->picture};
+    tp__fetch fetch = {"features", features + (size_t)i * l->features};
+    TP__TRY(l->backend->run(l->backbone, &feed, 1, &fetch, 1, n - i < l->batch ? n - i : l->batch,
+                            err));
+  }
+  return TP_OK;
+}
+
+/* input: "pixels" or "features". */
+static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const float *weights,
+                      float rate, int64_t iteration, float *losses, float *scores, tp_error *err)
+{
+  float number = (float)(iteration + 1), share = 1.0f / (float)b->n;
+  for (int64_t i = 0; i < b->n; i++)
+    l->example_weights[i] = weights != NULL ? weights[i] * share : share;
+  tp__feed feed[] = {input,           {"labels", b->labels}, {"weights", l->example_weights},
+                     {"rate", &rate}, {"step", &number},     {"keys", b->keys}};
+  tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
+  return l->backend->run(l->training, feed, l->dropout ? 6 : 5, fetch, 2, b->n, err);
+}
+
+static tp_status score(tp__learner *l, tp__feed input, const tp__batch *b, float *losses,
+                       float *scores, tp_error *err)
+{
+  tp__feed feed[] = {input, {"labels", losses != NULL ? b->labels : l->no_labels}};
+  tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
+  return l->backend->run(l->scoring, feed, 2, fetch, 2, b->n, err);
+}
+
+tp_status tp__learner_step_on(tp__learner *l, const float *features, const tp__batch *b,
+                              const float *weights, float rate, int64_t iteration, float *losses,
+                              float *scores, tp_error *err)
+{
+  tp__feed input = {"features", features};
+  return step(l, input, b, weights, rate, iteration, losses, scores, err);
+}
+
+tp_status tp__learner_score_on(tp__learner *l, const float *features, const tp__batch *b,
+                               float *losses, float *scores, tp_error *err)
+{
+  tp__feed input = {"features", features};
+  return score(l, input, b, losses, scores, err);
+}
+
+/* What a program starts from: the batch's pixels, or their features. */
+static tp_status input_of(tp__learner *l, const tp__batch *b, tp__feed *input, tp_error *err)
+{
+  *input = (tp__feed){"pixels", b->pixels};
+  if (l->features == 0) return TP_OK;
+  *input = (tp__feed){"features", l->extracted};
+  return tp__learner_extract(l, b->pixels, b->n, l->extracted, err);
 }
 
 tp_status tp__learner_step(tp__learner *l, const tp__batch *b, const float *weights, float rate,
                            int64_t iteration, float *losses, float *scores, tp_error *err)
 {
-  float step = (float)(iteration + 1), share = 1.0f / (float)b->n;
-  for (int64_t i = 0; i < b->n; i++)
-    l->example_weights[i] = weights != NULL ? weights[i] * share : share;
-  tp__feed feed[] = {{"pixels", b->pixels}, {"labels", b->labels}, {"weights", l->example_weights},
-                     {"rate", &rate},       {"step", &step},       {"keys", b->keys}};
-  tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
-  return l->backend->run(l->training, feed, l->dropout ? 6 : 5, fetch, 2, b->n, err);
+  tp__feed input;
+  TP__TRY(input_of(l, b, &input, err));
+  return step(l, input, b, weights, rate, iteration, losses, scores, err);
 }
 
 tp_status tp__learner_score(tp__learner *l, const tp__batch *b, float *losses, float *scores,
                             tp_error *err)
 {
-  tp__feed feed[] = {{"pixels", b->pixels}, {"labels", losses != NULL ? b->labels : l->no_labels}};
-  tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
-  return l->backend->run(l->scoring, feed, 2, fetch, 2, b->n, err);
+  tp__feed input;
+  TP__TRY(input_of(l, b, &input, err));
+  return score(l, input, b, losses, scores, err);
 }
 
 const char *const *tp__learner_trainable(const tp__learner *l, size_t *count)
@@ -225,8 +323,21 @@ tp_status tp__learner_slots(tp__learner *l, tp__tensors *slots, tp_error *err)
   return l->backend->state_read(l->state, slots, err);
 }
 
+/* The backbone's part is in both: it runs before either. */
+static void info_of(const tp__learner *l, const tp__program *program, tp__program_info *info)
+{
+  l->backend->program_info(program, info);
+  if (l->backbone == NULL) return;
+  tp__program_info backbone = {0};
+  l->backend->program_info(l->backbone, &backbone);
+  info->flops_per_example += backbone.flops_per_example;
+  info->activation_bytes += backbone.activation_bytes;
+  info->weight_bytes += backbone.weight_bytes;
+  info->chunk = backbone.chunk;
+}
+
 void tp__learner_info(const tp__learner *l, tp__program_info *training, tp__program_info *scoring)
 {
-  if (training != NULL && l->training != NULL) l->backend->program_info(l->training, training);
-  if (scoring != NULL) l->backend->program_info(l->scoring, scoring);
+  if (training != NULL && l->training != NULL) info_of(l, l->training, training);
+  if (scoring != NULL) info_of(l, l->scoring, scoring);
 }

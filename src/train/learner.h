@@ -4,7 +4,10 @@
  *   weights (host) ──> state on the device <── training program, scoring program
  *
  * A phase is one choice of frozen layers with one fresh (or restored) optimizer. Frozen layers cost
- * no backward pass. Neighbours: model builds the network, backend runs it, fit feeds it batches.
+ * no backward pass. With the whole backbone frozen the programs are cut at the pooled features: one
+ * program gives features, which never change in the phase and may be kept, the others go on from
+ * them. The numbers are the same bits either way. Neighbours: model builds the network, backend
+ * runs it, fit feeds it batches.
  */
 #ifndef TP_LEARNER_H
 #define TP_LEARNER_H
@@ -41,6 +44,20 @@ void tp__learner_free(tp__learner *learner);
 tp_status tp__learner_step(tp__learner *learner, const tp__batch *batch, const float *weights,
                            float rate, int64_t iteration, float *losses, float *scores,
                            tp_error *err) TP_CHECKED;
+
+/* Numbers in the features of one example when the backbone is frozen as a whole, else 0. */
+size_t tp__learner_features(const tp__learner *learner);
+/* Numbers in the pixels of one example. */
+size_t tp__learner_picture(const tp__learner *learner);
+/* features [n, tp__learner_features()] of pixels [n,H,W,3]; n may be larger than the batch. */
+tp_status tp__learner_extract(tp__learner *learner, const float *pixels, int64_t n, float *features,
+                              tp_error *err) TP_CHECKED;
+/* tp__learner_step and tp__learner_score from features; the batch's pixels are not read. */
+tp_status tp__learner_step_on(tp__learner *learner, const float *features, const tp__batch *batch,
+                              const float *weights, float rate, int64_t iteration, float *losses,
+                              float *scores, tp_error *err) TP_CHECKED;
+tp_status tp__learner_score_on(tp__learner *learner, const float *features, const tp__batch *batch,
+                               float *losses, float *scores, tp_error *err) TP_CHECKED;
 
 /* Inference: losses [n] (NULL, or labels must be there) and scores [n,classes]: probabilities. */
 tp_status tp__learner_score(tp__learner *learner, const tp__batch *batch, float *losses,
