@@ -182,4 +182,48 @@ static const struct small_net small_nets[] = {
 };
 enum { SMALL_NETS = sizeof small_nets / sizeof small_nets[0] };
 
+struct kind {
+  const char *name, *trained; /* prefix of what trains; NULL: inference */
+};
+static const struct kind kinds[] = {
+    {"inference", NULL}, {"the head", "predictions"}, {"top and head", "top"}, {"everything", ""}};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static inline tp__graph *build_kind(const struct small_net *net, const struct kind *kind)
+{
+  tp__graph *g = new_graph();
+  tp__value logits = build_net(g, net, kind->trained != NULL);
+  if (kind->trained != NULL)
+    add_training(g, logits, kind->trained);
+  else
+    output(g, "probabilities", NODE(g, SOFTMAX, (0), logits));
+  return g;
+}
+
+static inline void compare_outputs(const rig *fast, const rig *plain, const char *what)
+{
+  for (size_t o = 0; o < fast->graph->n_outputs; o++) {
+    double d = difference(fast->output[o], plain->output[o], fast->elements[o], 1e-3);
+    if (!(d < 2e-5)) fail_msg("%s: output %s differs by %g", what, fast->graph->output[o].name, d);
+  }
+}
+
+/* After one step Adam's first moments are the gradients / 10. The parameters themselves are
+ * compared by the size of a step only: the first step is the gradient's sign, wherever the gradient
+ * is. */
+static inline void compare_states(rig *fast, rig *plain, const char *what)
+{
+  tp__tensors a = {0}, b = {0};
+  rig_read(fast, &a);
+  rig_read(plain, &b);
+  for (size_t i = 0; i < a.count; i++) {
+    bool slot = strncmp(a.item[i].name, "adam", 4) == 0;
+    size_t count = tp__shape_elements(&a.item[i].shape, 0);
+    double d = difference(a.item[i].data, b.item[i].data, count, slot ? 1e-7 : 1);
+    if (!(d < (slot ? 1e-3 : 0.0201))) fail_msg("%s: %s differs by %g", what, a.item[i].name, d);
+  }
+  tp__tensors_free(&a);
+  tp__tensors_free(&b);
+}
+
 #endif

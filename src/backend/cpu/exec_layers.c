@@ -1,6 +1,8 @@
 /* exec_layers - the steps of the forward pass; see plan.h */
 #include <string.h>
 
+#include "base/rng.h"
+
 #include "geometry.h"
 #include "plan.h"
 
@@ -262,6 +264,25 @@ void tp__step_broadcast(const tp__frame *f, const tp__step *s)
     for (int64_t p = 0; p < tp__pixels(&y); p++) {
       float *to = tp__pixel(&y, i, p);
       for (int64_t c = 0; c < y.c; c++) to[c] = from[c] * s->node->attr.f[0];
+    }
+  }
+}
+
+/* As the plain function, but four draws at a time: those of tp__uniform come in blocks. */
+void tp__step_dropout(const tp__frame *f, const tp__step *s)
+{
+  tp__view x = tp__view_at(f, s, 0), keys = tp__view_at(f, s, 1), y = tp__result_at(f, s);
+  const float rate = s->node->attr.f[0];
+  const uint32_t draw = TP__DRAW_DROPOUT | s->node->attr.draw << 8;
+  for (int64_t i = 0; i < f->n; i++) {
+    const uint32_t *word = (const uint32_t *)keys.data + i * keys.row;
+    uint32_t block[4];
+    for (int64_t j = 0; j < tp__pixels(&y) * y.c; j++) {
+      if (j % 4 == 0)
+        tp__philox((tp__key){{word[0], word[1]}}, (uint32_t)(j / 4), draw, 0, 0, block);
+      bool kept = tp__unit_float(block[j % 4]) >= rate;
+      int64_t p = j / y.c, c = j % y.c;
+      tp__pixel(&y, i, p)[c] = kept ? tp__pixel(&x, i, p)[c] / (1 - rate) : 0;
     }
   }
 }

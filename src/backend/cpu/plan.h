@@ -273,6 +273,7 @@ void tp__step_mul(const tp__frame *f, const tp__step *s);
 void tp__step_mul_channels(const tp__frame *f, const tp__step *s);
 void tp__step_pool(const tp__frame *f, const tp__step *s);
 void tp__step_pool_sums(const tp__frame *f, const tp__step *s);
+void tp__step_dropout(const tp__frame *f, const tp__step *s);
 void tp__step_broadcast(const tp__frame *f, const tp__step *s);
 void tp__step_gemm_input_grad(const tp__frame *f, const tp__step *s);
 void tp__step_gemm_kernel_grad(const tp__frame *f, const tp__step *s);

@@ -1,0 +1,38 @@
+/* plan_make - the step of one node: which fast operator computes it, and what it needs besides.
+ * plan_make.c has the layers, plan_make_grads.c their gradients.
+ */
+#ifndef TP_PLAN_MAKE_H
+#define TP_PLAN_MAKE_H
+
+#include "plan.h"
+
+typedef struct tp__making {
+  tp__plan *plan;
+  tp__step step; /* of one node, with its operands; what computes it is still open */
+  tp_error *err;
+} tp__making;
+
+/* Adds the step, after steps that bring operands into form; nothing for a node that another one
+ * does. */
+tp_status tp__make_step(tp__making *m) TP_CHECKED;
+
+/* ---- parts ---- */
+
+const tp__node *tp__make_operand(const tp__making *m, int i);
+tp_status tp__make_finish(tp__making *m, tp__step_fn run) TP_CHECKED;
+/* Makes sure that operand i, or all of the first so many, lie at the kernels' pitch: only fed
+ * values may not. */
+tp_status tp__make_pitched(tp__making *m, int i) TP_CHECKED;
+tp_status tp__make_all_pitched(tp__making *m, int operands) TP_CHECKED;
+/* kind is GEMM or GEMM_TRANSPOSED; in: which operand is the kernel. */
+tp_status tp__make_packed(tp__making *m, tp__derive kind, int in, long k, long n) TP_CHECKED;
+/* Per-channel numbers made of operands first, first + 1...: factor and shift, each [pitch(c)]. */
+tp_status tp__make_factors(tp__making *m, tp__derive kind, int first, int count) TP_CHECKED;
+
+tp_status tp__make_conv_input_grad(tp__making *m) TP_CHECKED;
+tp_status tp__make_conv_kernel_grad(tp__making *m) TP_CHECKED;
+tp_status tp__make_gamma_grad(tp__making *m) TP_CHECKED;
+tp_status tp__make_sum_to_last(tp__making *m) TP_CHECKED;
+tp_status tp__make_matmul_input_grad(tp__making *m) TP_CHECKED;
+
+#endif
