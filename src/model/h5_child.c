@@ -71,7 +71,9 @@ static tp_status read_root(tp__h5_reader *r, hid_t root, tp_error *err)
 {
   bool legacy = tp__h5_has_strings(root, "layer_names");
   bool whole = !legacy && H5Lexists(root, "model_weights", r->group_access) > 0;
-  bool keras3 = !legacy && !whole && H5Lexists(root, "layers", r->group_access) > 0;
+  bool keras3 = !legacy && !whole &&
+                (H5Lexists(root, "layers", r->group_access) > 0 ||
+                 H5Lexists(root, TP__H5_OLD_LAYERS, r->group_access) > 0);
   if (!legacy && !whole && !keras3)
     return tp__fail(err, TP_ERR_DATA,
                     "an HDF5 file, but not one of Keras' (neither layer_names nor /layers)");
@@ -103,8 +105,8 @@ static void *load(int in, size_t *size)
 static hid_t open_file(const tp__h5_reading *job, int in)
 {
   char path[64], resolved[PATH_MAX];
-  const void *image = job->image;
-  size_t size = job->image_bytes;
+  const void *image = job->source->image;
+  size_t size = (size_t)job->source->bytes;
   snprintf(path, sizeof path, "/proc/self/fd/%d", in);
   if (image == NULL && realpath(path, resolved) == NULL && (image = load(in, &size)) == NULL)
     return -1;
@@ -135,7 +137,7 @@ static tp_status read_file(tp__h5_reader *r, const tp__h5_reading *job, int in, 
 int tp__h5_read_body(void *arg, int in, int out)
 {
   const tp__h5_reading *job = arg;
-  tp__h5_reader r = {.out = out, .max_bytes = job->max_bytes};
+  tp__h5_reader r = {.out = out, .max_bytes = job->max_bytes, .names = job->source->names};
   tp_error err = {0};
   tp__h5_quiet();
   tp_status status = read_file(&r, job, in, &err);

@@ -7,11 +7,15 @@
 
 #include "h5_wire.h"
 
+/* What Keras 2.12 to 2.15 called the group "layers". */
+#define TP__H5_OLD_LAYERS "_layer_checkpoint_dependencies"
+
 typedef struct tp__h5_reader {
   int out;
-  uint64_t max_bytes;                 /* of one array */
-  hid_t group_access, dataset_access; /* property lists that refuse external links */
-  size_t groups;                      /* visited: hard links may make cycles */
+  uint64_t max_bytes;                   /* of one array */
+  hid_t group_access, dataset_access;   /* property lists that refuse external links */
+  const struct tp__keras3_names *names; /* may be NULL */
+  size_t groups;                        /* visited: hard links may make cycles */
   tp__arena arena;
 } tp__h5_reader;
 

@@ -88,19 +88,20 @@ static tp_status receive(tp__child *c, tp__weights_sink *sink, const char **form
   }
 }
 
-tp_status tp__h5_read(int fd, const void *image, uint64_t bytes, tp__weights_sink *sink,
-                      const char **format, tp_error *err)
+tp_status tp__h5_read(const tp__h5_source *source, tp__weights_sink *sink, const char **format,
+                      tp_error *err)
 {
   /* Measured: a 17 MB file takes 0.1 s and, besides its largest array, about 10 MB. */
-  unsigned seconds = 20 + (unsigned)(bytes >> 22);
-  tp__h5_reading job = {image, image == NULL ? 0 : (size_t)bytes, sink->bytes_left};
-  tp__child_limits limits = {.memory = (UINT64_C(256) << 20) + 2 * bytes + 2 * sink->bytes_left,
+  unsigned seconds = 20 + (unsigned)(source->bytes >> 22);
+  tp__h5_reading job = {source, sink->bytes_left};
+  tp__child_limits limits = {.memory =
+                                 (UINT64_C(256) << 20) + 2 * source->bytes + 2 * sink->bytes_left,
                              .cpu_seconds = seconds,
                              .wall_seconds = 3 * seconds};
   tp_error own;
   if (err == NULL) err = &own;
   tp__child c;
-  TP__TRY(tp__child_start(&c, tp__h5_read_body, &job, fd, &limits, err));
+  TP__TRY(tp__child_start(&c, tp__h5_read_body, &job, source->fd, &limits, err));
   tp_status status = receive(&c, sink, format, err);
   tp__child_end(&c);
   return status;

@@ -36,9 +36,8 @@ void tp__h5_quiet(void);
 
 /* The bodies of the two children (tp__child_fn). arg: tp__h5_reading, tp__h5_writing. */
 typedef struct tp__h5_reading {
-  const void *image; /* the file in memory; NULL: the child reads the descriptor `in` */
-  size_t image_bytes;
-  uint64_t max_bytes; /* of one array */
+  const tp__h5_source *source; /* its fd is the child's `in` */
+  uint64_t max_bytes;          /* of one array */
 } tp__h5_reading;
 int tp__h5_read_body(void *arg, int in, int out);
 

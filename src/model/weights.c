@@ -108,7 +108,7 @@ static tp_status read_open_file(int fd, uint64_t bytes, tp__tensors *into, const
   if (size == 0) return tp__fail(err, TP_ERR_DATA, "is empty");
   tp__weights_sink sink = {into, tp__weights_byte_limit(bytes)};
   if (size >= 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0)
-    return tp__h5_read(fd, NULL, bytes, &sink, format, err);
+    return tp__h5_read(&(tp__h5_source){.fd = fd, .bytes = bytes}, &sink, format, err);
   if (size >= 4 && memcmp(head, "PK\3\4", 4) == 0)
     return tp__zip_weights_read(fd, bytes, &sink, format, err);
   if (size >= 3 && head[0] == 0x80 && head[1] <= 5 && head[2] == 0x8a) {

@@ -45,9 +45,16 @@ tp_status tp__read_at(int fd, void *data, size_t size, uint64_t offset, tp_error
 /* fd: open for reading; bytes: the file's size. The readers don't close it. */
 tp_status tp__safetensors_read(int fd, uint64_t bytes, tp__weights_sink *sink, tp__buffer *metadata,
                                tp_error *err) TP_CHECKED;
-/* Either the file (image NULL) or its whole contents in memory (fd -1). */
-tp_status tp__h5_read(int fd, const void *image, uint64_t bytes, tp__weights_sink *sink,
-                      const char **format, tp_error *err) TP_CHECKED;
+/* Where an HDF5 file's bytes are: a descriptor, or memory (image, fd -1). */
+typedef struct tp__h5_source {
+  int fd;
+  const void *image;
+  uint64_t bytes;
+  const struct tp__keras3_names *names; /* from config.json, where there is one; may be NULL */
+} tp__h5_source;
+
+tp_status tp__h5_read(const tp__h5_source *source, tp__weights_sink *sink, const char **format,
+                      tp_error *err) TP_CHECKED;
 tp_status tp__pth_read_legacy(int fd, uint64_t bytes, tp__weights_sink *sink,
                               tp_error *err) TP_CHECKED;
 

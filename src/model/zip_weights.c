@@ -16,9 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "keras3_names.h"
 #include "pth.h"
 
-enum { PICKLE_MAX = 64 << 20 };
+enum { PICKLE_MAX = 64 << 20, CONFIG_MAX = 4 << 20 };
 
 static zip_t *not_a_zip(int code, tp_error *err)
 {
@@ -81,12 +82,27 @@ tp_status tp__zip_member(zip_t *zip, const char *name, tp__buffer *into, tp_erro
 
 /* ---- Keras 3 ---- */
 
+/* The layers' names from config.json. Best effort: most files do not need them, and those that do
+ * say so themselves when they are missing. */
+static void read_names(zip_t *zip, tp__keras3_names *names)
+{
+  tp__buffer b;
+  tp__buffer_init(&b, CONFIG_MAX);
+  if (tp__zip_member(zip, "config.json", &b, NULL) == TP_OK)
+    (void)!tp__keras3_names_read(names, (const char *)b.data, b.size, NULL);
+  tp__buffer_free(&b);
+}
+
 static tp_status read_keras(zip_t *zip, tp__weights_sink *sink, const char **format, tp_error *err)
 {
   tp__buffer b;
+  tp__keras3_names names = {0};
   tp__buffer_init(&b, sink->bytes_left);
+  read_names(zip, &names);
   tp_status status = tp__zip_member(zip, "model.weights.h5", &b, err);
-  if (status == TP_OK) status = tp__h5_read(-1, b.data, b.size, sink, format, err);
+  tp__h5_source source = {.fd = -1, .image = b.data, .bytes = b.size, .names = &names};
+  if (status == TP_OK) status = tp__h5_read(&source, sink, format, err);
+  tp__keras3_names_free(&names);
   tp__buffer_free(&b);
   return status == TP_OK ? TP_OK : tp__at(err, status, "model.weights.h5");
 }

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   tp__tensors set = {0};
   const char *format = NULL;
   tp__weights_sink sink = {&set, 16 << 20};
-  tp_status status = tp__h5_read(-1, data, size, &sink, &format, &err);
+  tp__h5_source source = {.fd = -1, .image = data, .bytes = size};
+  tp_status status = tp__h5_read(&source, &sink, &format, &err);
   if (status != TP_OK && (status != TP_ERR_DATA || err.text[0] == '\0')) abort();
   if (status == TP_OK && strcmp(format, "keras-h5") != 0 && strcmp(format, "keras-3") != 0) abort();
   tp__tensors_free(&set);

@@ -281,91 +281,6 @@ static void compressed(void **state)
   tp__tensors_free(&set);
 }
 
-/* A Keras 3 layer: /layers/CLASS/vars with the name and n arrays. */
-static void keras3_layer(hid_t file, const char *class, const char *name, int n)
-{
-  const hsize_t four = 4;
-  tp_error err;
-  hid_t links = H5Pcreate(H5P_LINK_CREATE);
-  H5Pset_create_intermediate_group(links, 1);
-  char path[128];
-  snprintf(path, sizeof path, "layers/%s/vars", class);
-  hid_t vars = H5Gcreate2(file, path, links, H5P_DEFAULT, H5P_DEFAULT);
-  if (name != NULL) assert_ok(tp__h5_write_string(vars, "name", name, &err));
-  for (int i = 0; i < n; i++) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", i);
-    make_dataset(vars, number, H5T_NATIVE_FLOAT, 1, &four, H5P_DEFAULT);
-  }
-  H5Gclose(vars);
-  H5Pclose(links);
-}
-
-static void keras3_variables(void **state)
-{
-  (void)state;
-  tp_error err;
-  const char *path = in_test_folder("three.weights.h5");
-  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  keras3_layer(file, "conv2d", "stem_conv", 1);
-  keras3_layer(file, "conv2d_10", "block1a_se_reduce", 2);
-  keras3_layer(file, "batch_normalization_3", "stem_bn", 4);
-  keras3_layer(file, "dropout/seed_generator", "seed", 1);
-  keras3_layer(file, "some_layer_2", "own", 2);
-  H5Fclose(file);
-  tp__tensors set = {0};
-  assert_ok(tp__weights_read(path, &set, NULL, NULL, &err));
-  static const char *const names[] = {"stem_conv/kernel",
-                                      "block1a_se_reduce/kernel",
-                                      "block1a_se_reduce/bias",
-                                      "stem_bn/gamma",
-                                      "stem_bn/beta",
-                                      "stem_bn/moving_mean",
-                                      "stem_bn/moving_variance",
-                                      "own/0",
-                                      "own/1"};
-  assert_int_equal(set.count, sizeof names / sizeof *names);
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (tp__tensors_find(&set, names[i]) == NULL) fail_msg("%s is missing", names[i]);
-  tp__tensors_free(&set);
-
-  static const struct {
-    const char *class, *name;
-    int n;
-    const char *text;
-  } cases[] = {
-      {"batch_normalization", "bn", 3,
-       "layer bn: holds 3 arrays; a batch_normalization layer has 4"},
-      {"normalization", "normalization", 2, "holds 2 arrays"},
-      {"dense", "head", 3, "holds 3 arrays"},
-      {"dense", NULL, 2, "does not name its layer"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    keras3_layer(file, cases[i].class, cases[i].name, cases[i].n);
-    H5Fclose(file);
-    assert_refused(path, cases[i].text);
-  }
-}
-
-/* Groups that contain themselves: a tree of endless depth and breadth. */
-static void endless_groups(void **state)
-{
-  (void)state;
-  const char *path = in_test_folder("endless.h5");
-  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  keras3_layer(file, "dense", "head", 2);
-  hid_t layers = H5Gopen2(file, "layers", H5P_DEFAULT);
-  H5Lcreate_hard(file, "layers", layers, "a", H5P_DEFAULT, H5P_DEFAULT);
-  H5Lcreate_hard(file, "layers", layers, "b", H5P_DEFAULT, H5P_DEFAULT);
-  H5Gclose(layers);
-  H5Fclose(file);
-  tp_error err;
-  tp__tensors set = {0};
-  assert_int_equal(tp__weights_read(path, &set, NULL, NULL, &err), TP_ERR_DATA);
-  assert_int_equal(set.count, 0);
-}
-
 /* A file without a path of its own. */
 static void deleted_file(void **state)
 {
@@ -446,8 +361,6 @@ int main(void)
       cmocka_unit_test(odd_datasets),
       cmocka_unit_test(names_collide),
       cmocka_unit_test(compressed),
-      cmocka_unit_test(keras3_variables),
-      cmocka_unit_test(endless_groups),
       cmocka_unit_test(other_hdf5),
       cmocka_unit_test(deleted_file),
       cmocka_unit_test(mutated),
