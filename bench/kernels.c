@@ -155,7 +155,7 @@ static double sum_products(const tp__kernels *k, const job *j, const buffers *b)
 
 /* clang-format off */
 #define PRODUCTS(X, name, run)                                                                     \
-  X(name, 2304, 96, 16, 0, run)                                                                    \
+  X(name, 9216, 96, 16, 0, run)                                                                    \
   X(name, 2304, 144, 24, 0, run)                                                                   \
   X(name, 576, 240, 40, 0, run)                                                                    \
   X(name, 144, 480, 80, 0, run)                                                                    \

@@ -103,7 +103,7 @@ static void convs(void **state)
   /* clang-format off */
   static const shape shapes[] = {
       /* h  w  c  n   k    stride  padding        act               bias  residual x_pitch */
-      {32, 32, 3, 32, 3, 3, 2, 0, 1, 0, 1, TP__ACT_SWISH, true, false, 3}, /* as Keras' first layer */
+      {32, 32, 3, 32, 3, 3, 2, 0, 1, 0, 1, TP__ACT_SWISH, true, false, 3},
       {31, 45, 3, 40, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 3},
       {64, 200, 3, 8, 3, 3, 2, 1, 1, 1, 1, TP__ACT_NONE, true, false, 3}, /* several bands */
       {29, 30, 3, 64, 7, 7, 2, 3, 3, 3, 3, TP__ACT_RELU, true, false, 3},
