@@ -21,7 +21,7 @@ SOURCES = $(shell find src cli include examples tests bench -name '*.[ch]')
 FUZZ_TARGETS = $(notdir $(basename $(wildcard tests/fuzz/fuzz_*.c)))
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) tepal
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "Meson is missing: make setup installs all that is needed"; exit 1; }
@@ -56,7 +56,7 @@ demo: $(STAMPS)/packages $(STAMPS)/weights
 test: setup
 	@$(MAKE) --no-print-directory all
 	meson test -C $(BUILD) --print-errorlogs
-	@sed -n 's/.*\(skipped: .*\)/\1/p' $(BUILD)/meson-logs/testlog.txt | sort | uniq -c
+	@grep -h 'skipped: ' $(BUILD)/meson-logs/testlog.txt | sort | uniq -c || true
 	$(VENV)/bin/python tests/interop/run.py $(BUILD)
 
 # Tests against numbers made with Keras; the folders may hold another package of the same layout.
@@ -71,7 +71,7 @@ bench-peers: $(STAMPS)/peers
 	@$(MAKE) --no-print-directory bench
 
 install: all
-	meson install -C $(BUILD) --no-rebuild
+	meson install -C $(BUILD)
 
 format: | $(STAMPS)/developer-packages
 	clang-format -i $(SOURCES)

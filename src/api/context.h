@@ -1,4 +1,14 @@
-/* context - the public context: threads, log, progress, stopping; see tepal.h */
+/* context - the public context: threads, log, progress, stopping; and what this room is.
+ *
+ *   tepal.h ──> api: context.c, options.c, jobs.c, model.c ──> prepare, train, report, backend
+ *
+ * The room behind tepal.h: it turns options into calls of the rooms, and joins those that may not
+ * know each other (training tells an observer; the observer writes history, events and log.txt).
+ * Rules: public functions are here and nowhere else, and hold no algorithm; what can be checked
+ * before work is checked first; all memory of options set from text belongs to their struct.
+ *
+ * Neighbours: all rooms below; above it only users of tepal.h (cli/, examples/).
+ */
 #ifndef TP_CONTEXT_H
 #define TP_CONTEXT_H
 

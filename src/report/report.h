@@ -1,7 +1,14 @@
-/* report - what people read about a run: progress line, history.csv, TensorBoard event files, what
- * limits the speed, score table.
+/* report - what people read about a run.
  *
- * Neighbours: train tells what happened (fit.h's observer); the API puts both together.
+ *   history row ──> history.csv, TensorBoard event file      cost ──> what limits the speed
+ *   progress ──> one line as Keras' bar                      evaluation ──> the table of scores
+ *
+ * Rules: this room only formats and writes what it is told; it measures and decides nothing. A
+ * figure that was not measured (NaN) is an empty field or left out, never 0. Files appear under
+ * their name only when whole, except event files, which grow.
+ *
+ * Neighbours: train tells what happened (fit.h's observer), data frames the event records
+ * (tfrecord.h); the API puts all together.
  */
 #ifndef TP_REPORT_H
 #define TP_REPORT_H

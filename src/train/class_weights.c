@@ -53,18 +53,19 @@ static void warn_of_missing(const bool *set, int classes, const tp__log *log)
 {
   char list[512] = "";
   int missing = 0;
+  bool cut = false; /* the list is longer than its text */
   for (int c = 0; c < classes; c++) {
     if (set[c]) continue;
     size_t used = strlen(list);
     if (used < sizeof list - 16)
       snprintf(list + used, sizeof list - used, "%s%d", missing == 0 ? "" : ", ", c);
-    else if (used < sizeof list - 5)
-      strcpy(list + used, " ...");
+    else
+      cut = true;
     missing++;
   }
   if (missing > 0)
-    tp__warn(log, "class_weights: %d of %d classes have no weight and weigh 1: %s", missing,
-             classes, list);
+    tp__warn(log, "class_weights: %d of %d classes have no weight and weigh 1: %s%s", missing,
+             classes, list, cut ? " ..." : "");
 }
 
 tp_status tp__class_weights_make(const char *text, const tp__catalog *catalog, int classes,
