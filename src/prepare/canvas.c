@@ -72,7 +72,7 @@ void tp__paint_stroke(tp__canvas *c, const tp__stroke *o)
   struct box box = clip(c, fminf(o->x0, o->x1) - reach, fmaxf(o->x0, o->x1) + reach,
                         fminf(o->y0, o->y1) - reach, fmaxf(o->y0, o->y1) + reach);
   float dx = o->x1 - o->x0, dy = o->y1 - o->y0, length2 = dx * dx + dy * dy + 1e-6f;
-  float nx = -dy / sqrtf(length2);
+  float length = sqrtf(length2), nx = -dy / length;
   for (int y = box.y0; y < box.y1; y++) {
     float *p = c->pixels + ((size_t)y * (size_t)c->size + (size_t)box.x0) * 3;
     for (int x = box.x0; x < box.x1; x++, p += 3) {
@@ -86,9 +86,10 @@ void tp__paint_stroke(tp__canvas *c, const tp__stroke *o)
       if (w < 0.5f) cover *= fmaxf(2 * w, 0.15f); /* thinner than a pixel */
       tp__colour colour = tp__mix(o->from, o->to, t);
       if (o->round) {
-        float across = (px * dy - py * dx) >= 0 ? d : -d;
-        colour = tp__shade(colour, 0.92f + 0.22f * (across / far) * (nx < 0 ? 1.0f : -1.0f) -
-                                       0.25f * d2 / (far * far));
+        /* by the distance from the line without ends, so that strokes in a row show no joints */
+        float across = tp__clampf((px * dy - py * dx) / (length * far), -1, 1);
+        colour = tp__shade(colour, 0.92f + 0.22f * across * (nx < 0 ? 1.0f : -1.0f) -
+                                       0.25f * across * across);
       }
       blend(p, colour, cover * o->alpha);
     }

@@ -1,5 +1,12 @@
-/* inspect_json - what inspect found, whole, as JSON for programs; see findings.h and
- * docs/FORMATS.md
+/* inspect_json - what inspect found, whole, as JSON for programs; see findings.h
+ *
+ *   files, records, faults    numbers, as in the report          decoded      were pixels looked at
+ *   splits      [{name, folder, files, records, labelled}]       formats      {"JPEG": 600, ...}
+ *   sizes       [{width, height, count}], most frequent first    exif_turned  pictures with a flag
+ *   classes     [{label, name?, counts: [one for each split]}]   notes        [text]
+ *   problems    [{file, record?, byte?, reason}]                 record: from 0; byte: of its start
+ *   duplicates  [{records: [{file, record, byte, split, id, label}], equal: "bytes" or "pixels",
+ *                 across_splits, labels_differ}]
  *
  * Adding to an array or object hands the item over; what could not be made for lack of memory is
  * noticed at the end, by the flag and by printing.

@@ -85,6 +85,23 @@ static float light_at(const tp__petal *o, float u, float v, bool back)
   return o->ambient + o->diffuse * (n > 0 ? n : -0.35f * n);
 }
 
+/* Darkens what lies below, close to the edge. The distance is rougher than that of the edge, but
+ * has no jumps where the outline is steep. gu, gv: lengths of the gradients of u and v. */
+static void cast_shadow(const tp__petal *o, float u, float v, float gu, float gv, float reach,
+                        float *p)
+{
+  float slope, inside = tp__clampf(u, 0.05f, 0.92f);
+  float edge = look_up(v < 0 ? o->outline->left : o->outline->right, inside, &slope);
+  float du = fmaxf(fmaxf(u - 0.97f, -u), 0) / gu, dv = fmaxf(fabsf(v) - edge, 0) / gv;
+  float d2 = (du * du + dv * dv) / (reach * reach);
+  if (d2 >= 1) return;
+  float s = 1 - sqrtf(d2);
+  s = 1 - o->shadow * s * s;
+  p[0] *= s;
+  p[1] *= s;
+  p[2] *= s;
+}
+
 static void paint_pixel(const tp__petal *o, float px, float py, float shadow_reach, float *p)
 {
   float rx = px - o->bx, ry = py - o->by;
@@ -111,13 +128,8 @@ static void paint_pixel(const tp__petal *o, float px, float py, float shadow_rea
   float d_end = end / sqrtf(ex * ex + ey * ey + 1e-12f);
   float d_base = -u / sqrtf(ux * ux + uy * uy + 1e-12f);
   float d = fmaxf(fmaxf(d_side, d_end), d_base);
-  if (d > 0 && d < shadow_reach && o->shadow > 0) {
-    float s = 1 - d / shadow_reach;
-    s = 1 - o->shadow * s * s;
-    p[0] *= s;
-    p[1] *= s;
-    p[2] *= s;
-  }
+  if (d > 0 && o->shadow > 0)
+    cast_shadow(o, u, v, sqrtf(ux * ux + uy * uy), sqrtf(vx * vx + vy * vy), shadow_reach, p);
   float cover = tp__clampf(0.5f - d, 0, 1);
   if (cover <= 0) return;
   bool back = root < 0; /* set up so that the upper side has a positive derivative */
