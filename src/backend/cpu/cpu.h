@@ -1,15 +1,17 @@
 /* cpu - the CPU as a backend: our own kernels, planner and executor (DESIGN D2, D3).
  *
  *   graph ──tp__graph_optimize──> nodes ──plan──> slots (where values live), steps (what runs)
- * ──exec──> results
  *
  *   cpu.c state.c program.c   the interface of backend.h: device, parameters, feeds and fetches
  *   reference*.c              plain loops: the definition of each operator, and an executor of
- * nothing but them plan*.c                   levels, steps, lifetimes: everything is decided and
- * allocated when compiling derived.c                 what is made from weights: packed kernels,
- * folded batch norm; remade when a weight's version changes exec*.c joints.c          the run:
- * chunks of examples go depth-first through the steps, each on one thread kernels* the fast loops,
- * a table per instruction set
+ *                             nothing but them
+ *   plan*.c                   levels, steps, lifetimes: everything is decided and allocated when
+ *                             compiling
+ *   derived.c                 what is made from weights: packed kernels, folded batch norm; remade
+ *                             when a weight's version changes
+ *   exec*.c joints.c          the run: chunks of examples go depth-first through the steps, each on
+ *                             one thread
+ *   kernels*                  the fast loops, a table per instruction set
  *
  * The rule behind all: the batch is cut into chunks that never depend on the number of threads,
  * every value of an example depends on that example alone, and sums over examples are made in the

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec.h"
 #include "geometry.h"
-#include "plan.h"
 
 static const float *source(const tp__plan *plan, tp__value v)
 {

@@ -1,7 +1,7 @@
 /* exec - a run: stage by stage, chunks of examples depth-first through the steps; see plan.h */
 #include <string.h>
 
-#include "plan.h"
+#include "exec.h"
 
 /* n examples are cut into equal chunks of at most plan->chunk: a function of n alone. */
 static size_t chunks_of(const tp__plan *plan, int64_t n)

@@ -1,8 +1,8 @@
 /* exec_grads - the steps of the backward pass; see plan.h */
 #include <string.h>
 
+#include "exec.h"
 #include "geometry.h"
-#include "plan.h"
 
 /* dx = dy kernel^T, over the pixels of all examples of the group. */
 void tp__step_gemm_input_grad(const tp__frame *f, const tp__step *s)

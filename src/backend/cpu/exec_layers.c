@@ -3,8 +3,8 @@
 
 #include "base/rng.h"
 
+#include "exec.h"
 #include "geometry.h"
-#include "plan.h"
 
 static tp__ref as_plain(const tp__frame *f, const tp__step *s)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan.h"
+#include "exec.h"
 
 static float *shared_at(const tp__plan *plan, tp__value v)
 {

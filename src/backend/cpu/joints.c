@@ -1,5 +1,4 @@
-/* joints - sums over examples, added in the order of the chunks whichever thread they are on; see
- * plan.h
+/* joints - sums over examples, in the order of the chunks whichever thread they are on; see plan.h
  *
  * A joint has one sum and a ticket: the number of the chunk that may add to it now. A thread that
  * comes too early waits. Chunks are handed out in order, so the chunk before is always done or on
@@ -7,7 +6,7 @@
  * other, and wait no more. So no partial sums are kept, and the order of additions, hence every
  * bit, is that of one thread.
  */
-#include "plan.h"
+#include "exec.h"
 
 static bool is_turn(tp__ticket *t, size_t chunk)
 {

@@ -1,23 +1,25 @@
 /* plan - what the fast executor decided when compiling. Written by plan*.c, only read while running
  * (but for versions and tickets).
  *
- *   slot      one per value of the graph (the index is the value), then extra ones for steps: where
- * it lives, how long step      one fast operator on a group of examples; steps are in the order in
- * which they run phase     consecutive steps that run for one example after the other (large early
- * layers: the values of one example stay in cache) or for all examples of the chunk together (small
- * late layers: the weights are read once per chunk) level     the number of joints on the longest
- * way to a value. Stage s of a run: shared nodes of level s, then what is derived from them, then
- * all chunks of examples through the steps of level s (which feed joints of level s + 1) unit one
- * shared node, or an Adam or SGD update as a whole, cut into blocks of elements derived   made from
- * weights: packed kernels, batch norm as factor and shift; remade when a version changed
+ *   slot      one per value of the graph (the index is the value), then extra ones for steps:
+ *             where it lives, how long
+ *   step      one fast operator on a group of examples; steps are in the order in which they run
+ *   phase     consecutive steps that run for one example after the other (large early layers: the
+ *             values of one example stay in cache), or for all examples of the chunk together
+ *             (small late layers: the weights are read once per chunk)
+ *   level     the number of joints on the longest way to a value. Stage s of a run: shared nodes of
+ *             level s, then what is derived from them, then all chunks of examples through the
+ *             steps of level s, which feed the joints of level s + 1
+ *   unit      one shared node, or an Adam or SGD update as a whole, cut into blocks of elements
+ *   derived   made from weights: packed kernels, batch norm as factor and shift; remade when a
+ *             version changed
  *
- * Memory of a value: scratch (each thread has its own; lifetimes overlap as little as the order of
- * steps allows), batch (kept for all examples, when a later stage reads it), feed (read in place),
- * state (a parameter), shared.
+ * Memory of a value: scratch (each thread has its own, planned by lifetimes), batch (kept for all
+ * examples, when a later stage reads it), feed (read in place), state (a parameter), shared.
  *
- * Operators that run as the plain function of reference.h also here, for they are tiny: DROPOUT,
- * SOFTMAX, CROSS_ENTROPY and its gradient, WEIGHTED_SUM, SCALE_ROWS, FOLD_*; and for they are rare:
- * PAD, CROP, RESHAPE that moves data, depthwise kernels that are not square.
+ * Operators that run as the plain function of reference.h here, too, for they are tiny: SOFTMAX,
+ * CROSS_ENTROPY and its gradient, WEIGHTED_SUM, SCALE_ROWS, FOLD_*; and for they are rare: PAD,
+ * CROP, RESHAPE that moves data, depthwise kernels that are not square.
  */
 #ifndef TP_PLAN_H
 #define TP_PLAN_H
@@ -29,8 +31,7 @@
 #include "reference.h"
 
 enum {
-  TP__CHUNK =
-      4, /* examples of a chunk; fewer when that takes too much memory; never a matter of threads */
+  TP__CHUNK = 4, /* examples of a chunk; fewer if that takes too much memory; fixed for D5 */
   TP__SMALL_PIXELS = 64, /* layers up to 8 x 8 run for the whole chunk together */
   TP__BLOCK = 16384      /* elements of a shared array that one thread takes */
 };
@@ -153,19 +154,6 @@ struct tp__plan {
   int64_t n; /* examples of this run */
 };
 
-/* What a step sees: a group of examples of one chunk, on one thread. */
-struct tp__frame {
-  const tp__plan *plan;
-  float *scratch;
-  int64_t first; /* example of the batch */
-  int64_t slot;  /* the same, counted in the chunk */
-  int64_t n;     /* examples */
-  size_t chunk;
-  bool last; /* they end the chunk */
-};
-
-/* ---- planning ---- */
-
 static inline const tp__node *tp__plan_node(const tp__plan *plan, tp__value v)
 {
   return &plan->program->graph->node[v];
@@ -186,103 +174,5 @@ tp_status tp__plan_updates(tp__plan *plan, tp_error *err)
     TP_CHECKED; /* plan_updates.c: units, assignments in place */
 tp_status tp__plan_phases(tp__plan *plan, tp_error *err) TP_CHECKED; /* plan_memory.c */
 tp_status tp__plan_place(tp__plan *plan, tp_error *err) TP_CHECKED;  /* plan_memory.c */
-
-/* ---- running ---- */
-
-/* The memory of a slot at the frame's first example. */
-static inline float *tp__at_slot(const tp__frame *f, tp__value v)
-{
-  const tp__plan *plan = f->plan;
-  const tp__slot *s = &plan->slot[plan->slot[v].root];
-  switch (s->home) {
-  case TP__HOME_SCRATCH:
-    return f->scratch + s->at + (s->grouped ? f->slot * s->row : 0);
-  case TP__HOME_BATCH:
-    return plan->batch + s->at + (size_t)(f->first * s->row);
-  case TP__HOME_FEED:
-    return (float *)(uintptr_t)plan->program->fed[plan->slot[v].root] + f->first * s->row;
-  case TP__HOME_STATE:
-    return s->entry->data;
-  case TP__HOME_SHARED:
-    return plan->shared + s->at;
-  case TP__HOME_NONE:
-    break;
-  }
-  return NULL;
-}
-
-/* An operand of a step; NULL when it is absent. */
-static inline float *tp__operand(const tp__frame *f, const tp__step *s, int i)
-{
-  return s->in[i] == TP__NONE ? NULL : tp__at_slot(f, s->in[i]);
-}
-
-static inline const float *tp__derived_at(const tp__frame *f, int index)
-{
-  return f->plan->made + f->plan->derived[index].at;
-}
-
-/* The geometry of a node's value as it lies. */
-static inline tp__view tp__view_at(const tp__frame *f, const tp__step *s, int i)
-{
-  if (s->in[i] == TP__NONE) return (tp__view){0};
-  tp__view v = tp__view_of(&tp__plan_node(f->plan, s->node->in[i])->shape, f->n,
-                           f->plan->slot[s->in[i]].pitch);
-  v.data = tp__at_slot(f, s->in[i]);
-  return v;
-}
-static inline tp__view tp__result_at(const tp__frame *f, const tp__step *s)
-{
-  tp__view v = tp__view_of(&s->node->shape, f->n, f->plan->slot[s->v].pitch);
-  v.data = tp__at_slot(f, s->v);
-  return v;
-}
-
-/* Remakes what is stale of that level. */
-void tp__run_derived(tp__plan *plan, int level);
-void tp__run_units(tp__plan *plan, int level);
-void tp__run_assignments(tp__plan *plan);
-
-/* Waits until it is the frame's chunk's turn to add to the joint; passes it on after the chunk's
- * last examples. */
-void tp__joint_begin(const tp__frame *f, const tp__step *s);
-void tp__joint_end(const tp__frame *f, const tp__step *s);
-
-/* The newest version of a shared value. */
-static inline uint64_t tp__version(const tp__plan *plan, tp__value v)
-{
-  const tp__slot *s = &plan->slot[v];
-  return s->home == TP__HOME_STATE && tp__plan_node(plan, v)->op == TP__OP_PARAM ? s->entry->version
-                                                                                 : s->version;
-}
-
-/* The steps (exec_*.c). */
-void tp__step_plain(const tp__frame *f, const tp__step *s);
-void tp__step_plain_joint(const tp__frame *f, const tp__step *s);
-void tp__step_fetch(const tp__frame *f, const tp__step *s);
-void tp__step_repack(const tp__frame *f, const tp__step *s);
-void tp__step_pixels(const tp__frame *f, const tp__step *s);
-void tp__step_gemm(const tp__frame *f, const tp__step *s);
-void tp__step_gemm_scaled(const tp__frame *f, const tp__step *s);
-void tp__step_conv(const tp__frame *f, const tp__step *s);
-void tp__step_depthwise(const tp__frame *f, const tp__step *s);
-void tp__step_affine(const tp__frame *f, const tp__step *s);
-void tp__step_activation(const tp__frame *f, const tp__step *s);
-void tp__step_add(const tp__frame *f, const tp__step *s);
-void tp__step_mul(const tp__frame *f, const tp__step *s);
-void tp__step_mul_channels(const tp__frame *f, const tp__step *s);
-void tp__step_pool(const tp__frame *f, const tp__step *s);
-void tp__step_pool_sums(const tp__frame *f, const tp__step *s);
-void tp__step_dropout(const tp__frame *f, const tp__step *s);
-void tp__step_broadcast(const tp__frame *f, const tp__step *s);
-void tp__step_gemm_input_grad(const tp__frame *f, const tp__step *s);
-void tp__step_gemm_kernel_grad(const tp__frame *f, const tp__step *s);
-void tp__step_conv_input_grad(const tp__frame *f, const tp__step *s);
-void tp__step_conv_kernel_grad(const tp__frame *f, const tp__step *s);
-void tp__step_depthwise_input_grad(const tp__frame *f, const tp__step *s);
-void tp__step_depthwise_kernel_grad(const tp__frame *f, const tp__step *s);
-void tp__step_activation_grad(const tp__frame *f, const tp__step *s);
-void tp__step_sum_to_last(const tp__frame *f, const tp__step *s);
-void tp__step_gamma_grad(const tp__frame *f, const tp__step *s);
 
 #endif

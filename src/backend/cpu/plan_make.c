@@ -1,5 +1,4 @@
-/* plan_make - the step of one node: which fast operator computes it, and what it needs besides
- * (packed weights, scratch, operands at the kernels' pitch); see plan.h */
+/* plan_make - the steps of layers; see plan_make.h */
 #include "plan_make.h"
 
 #include "geometry.h"

@@ -4,7 +4,7 @@
 #ifndef TP_PLAN_MAKE_H
 #define TP_PLAN_MAKE_H
 
-#include "plan.h"
+#include "exec.h"
 
 typedef struct tp__making {
   tp__plan *plan;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
+#include "exec.h"
 
 /* The largest number of pixels that a step's node handles; 1: it fits into any phase. */
 static int64_t pixels_of(const tp__plan *plan, const tp__step *s)

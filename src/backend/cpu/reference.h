@@ -1,10 +1,12 @@
 /* reference - one plain loop per operator: the definition of what each operator of TP__OP_MAP
  * computes.
  *
- *   reference_layers.c   pixels and layers, forward      reference_loss.c     softmax,
- * cross-entropy, dropout, sums reference_grads.c    their gradients reference_update.c   folding,
- * Adam, SGD reference.c          the table, and the executor that runs a whole graph with it, dense
- * and in order
+ *   reference_layers.c   pixels and layers, forward
+ *   reference_loss.c     softmax, cross-entropy, dropout, the weighted sum
+ *   reference_grads.c    gradients of the layers
+ *   reference_update.c   folding, Adam, SGD
+ *   reference.c          the table of them
+ *   reference_run.c      an executor that runs a whole graph with nothing else
  *
  * Sums are made in double and rounded once, so these functions are also the more exact ones. The
  * fast executor uses some of them directly, where an operator is too small or too rare to deserve
