@@ -64,8 +64,8 @@ golden: all
 	TEPAL_GOLDEN=$(abspath $(GOLDEN)) TEPAL_GOLDEN_DATA=$(abspath $(DATA)) tools/golden.sh $(BUILD)
 
 bench: all
-	ninja -C $(BUILD) bench
-	python3 bench/run.py $(BUILD) $(wildcard $(PEERS)/bin/python)
+	ninja -C $(BUILD) bench/bench_end_to_end
+	@python3 bench/run.py $(BUILD) $(wildcard $(PEERS)/bin/python)
 
 bench-peers: $(STAMPS)/peers
 	@$(MAKE) --no-print-directory bench
