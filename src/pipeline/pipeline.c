@@ -3,7 +3,6 @@
 #include "pipeline.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "stage.h"
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 float tp__noise(float x, float y, uint32_t salt)
 {

@@ -10,7 +10,6 @@
  * different, that tell nothing about the class.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/rng.h"
 #include "image/image.h"

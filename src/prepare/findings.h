@@ -1,6 +1,7 @@
 /* findings - everything inspect learns about a data set, and the parts that gather and tell it.
  *
  *   inspect.c       opens, looks at every picture in parallel, counts
+ *   inspect_count.c sizes, classes, ids
  *   duplicates.c    equal pictures, by bytes and by pixels
  *   inspect_text.c  the report for people; inspect_json.c the same for programs
  */
@@ -79,6 +80,12 @@ tp_status tp__findings_note(tp__findings *f, tp_error *err, const char *format, 
 /* "3 (wild rose)" or "3": writes to text and returns it. */
 const char *tp__findings_class(const tp__findings *f, int64_t label, char *text, size_t size);
 
+/* What is counted once every picture has been looked at. */
+tp_status tp__count_sizes(tp__findings *f, tp_error *err) TP_CHECKED;
+tp_status tp__count_classes(tp__findings *f, tp_error *err) TP_CHECKED;
+/* Notes: empty and unequal classes, partly labelled splits; ids that occur twice. */
+tp_status tp__note_classes(tp__findings *f, tp_error *err) TP_CHECKED;
+tp_status tp__note_ids(tp__findings *f, tp_error *err) TP_CHECKED;
 tp_status tp__find_duplicates(const tp__job *job, tp__findings *f, tp_error *err) TP_CHECKED;
 tp_status tp__report_text(const tp__findings *f, char **text, tp_error *err) TP_CHECKED;
 tp_status tp__report_json(const tp__findings *f, const char *path, tp_error *err) TP_CHECKED;
