@@ -297,7 +297,7 @@ tp_status cli_weights(const cli_words *words, tp_error *error)
   tp_pretrained p;
   for (size_t i = 0; status == TP_OK && list && tp_pretrained_at(j.context, i, &p); i++)
     printf("%-20s %-8s %s\n%-29s%s\n%-29schecksum %s, licence %s\n", p.name,
-           p.cached ? "cached" : "-", p.file, "", p.url, "", p.checksum, p.licence);
+           p.cached ? "cached" : "-", p.file, "", p.source, "", p.checksum, p.licence);
   if (status == TP_OK && get) status = tp_pretrained_get(j.context, word[1], &path, error);
   if (path != NULL) printf("%s\n", path);
   tp_free(path);

@@ -1,7 +1,7 @@
 /* tepal.h - the public interface of tepal, and its manual.
  *
- * tepal trains image classifiers on CPUs (and, later, TPUs and GPUs) without Python: photos or TFRecords in, a trained
- * network and a submission.csv out, with the numbers Keras gives.
+ * tepal trains image classifiers on CPUs (and, later, TPUs and GPUs) without Python: photos or
+ * TFRecords in, a trained network and a submission.csv out, with the numbers Keras gives.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,8 +24,9 @@ extern "C" {
 /* ------------------------------------------------------------------------------------------------------------------
  * 1. Status and errors
  *
- * Every function that can fail returns a tp_status and fills a tp_error that the caller owns (it may be NULL). The
- * values are the exit codes of the command. On failure all results are left as they were and nothing is half-written.
+ * Every function that can fail returns a tp_status and fills a tp_error that the caller owns (it
+ * may be NULL). The values are the exit codes of the command. On failure all results are left as
+ * they were and nothing is half-written.
  */
 #define TP_STATUS_MAP(X)                                                                           \
   X(TP_OK, 0, "done")                                                                              \
@@ -43,7 +44,7 @@ typedef enum tp_status {
 } tp_status;
 
 #if defined(__GNUC__)
-#define TP_CHECKED __attribute__((warn_unused_result))
+#define TP_CHECKED      __attribute__((warn_unused_result))
 #define TP_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define TP_CHECKED
@@ -69,8 +70,9 @@ void tp_free(void *memory);
 /* ------------------------------------------------------------------------------------------------------------------
  * 2. Context: threads, messages, progress, stopping
  *
- * One context for one job at a time. It owns the thread pool. Functions that take a context are called from one thread
- * at a time; tp_context_stop may be called from anywhere, a signal handler too.
+ * One context for one job at a time. It owns the thread pool. Functions that take a context are
+ * called from one thread at a time; tp_context_stop may be called from anywhere, a signal handler
+ * too.
  */
 typedef struct tp_context tp_context;
 
@@ -81,11 +83,11 @@ typedef void (*tp_log_fn)(void *user, tp_level level, const char *text);
 
 /* Where a job is. Sent at most about ten times a second, and at the end of each epoch and stage. */
 typedef struct tp_progress {
-  const char *stage;    /* "train", "validate", "predict", "inspect", "pack", "draw", "fetch" */
-  int epoch, epochs;    /* 1-based number of this epoch and the last one planned; 0: no epochs */
-  int64_t step, steps;  /* done, of */
-  double images_per_s;  /* of this stage so far */
-  double seconds, seconds_left; /* of this stage; seconds_left < 0: not known yet */
+  const char *stage;   /* "train", "validate", "predict", "inspect", "pack", "draw", "fetch" */
+  int epoch, epochs;   /* 1-based number of this epoch and the last one planned; 0: no epochs */
+  int64_t step, steps; /* done, of */
+  double images_per_s; /* of this stage so far */
+  double seconds, seconds_left;  /* of this stage; seconds_left < 0: not known yet */
   double loss, accuracy;         /* running means over this epoch's examples; NaN: none */
   double val_loss, val_accuracy; /* at the end of an epoch; NaN before */
   double learning_rate;          /* NaN: none */
@@ -95,33 +97,37 @@ typedef struct tp_progress {
 typedef void (*tp_progress_fn)(void *user, const tp_progress *progress);
 
 typedef struct tp_context_options {
-  int threads;         /* 0: as many as processors this process may use */
-  const char *device;  /* NULL or "auto", "cpu" */
-  const char *cache;   /* folder of pretrained weights; NULL: TEPAL_CACHE, else the XDG cache */
-  tp_log_fn log;       /* NULL: silent */
+  int threads;             /* 0: as many as processors this process may use */
+  const char *device;      /* NULL or "auto", "cpu" */
+  const char *cache;       /* folder of pretrained weights; NULL: TEPAL_CACHE, else the XDG cache */
+  tp_log_fn log;           /* NULL: silent */
   tp_progress_fn progress; /* NULL: none */
-  void *user;          /* given to log and progress */
+  void *user;              /* given to log and progress */
 } tp_context_options;
 
 /* options may be NULL. Errors: TP_ERR_DEVICE, TP_ERR_USAGE. Returns: tp_context_free. */
-tp_status tp_context_new(const tp_context_options *options, tp_context **context, tp_error *error) TP_CHECKED;
+tp_status tp_context_new(const tp_context_options *options, tp_context **context,
+                         tp_error *error) TP_CHECKED;
 void tp_context_free(tp_context *context);
 
-/* Asks the running job to end: training saves a checkpoint and returns TP_STOPPED. Async-signal-safe. */
+/* Asks the running job to end: training saves a checkpoint and returns TP_STOPPED.
+ * Async-signal-safe. */
 void tp_context_stop(tp_context *context);
 
 /* "cpu: 2 threads, AVX-512; 1 replica". Borrowed from the context. */
 const char *tp_context_device(const tp_context *context);
 
-/* One line as Keras' progress bar shows it, fitted to `width` columns; writes to text and returns it. */
+/* One line as Keras' progress bar shows it, fitted to `width` columns; writes to text and returns
+ * it. */
 char *tp_progress_text(const tp_progress *progress, int width, char *text, size_t size);
 
 /* ------------------------------------------------------------------------------------------------------------------
  * 3. Options
  *
- * A field here, a flag of the command (--learning-rate) and a line of recipe.ini (learning_rate = 0.001) have the same
- * name. Structs are filled with defaults by tp_options_default, then changed directly or by tp_options_set. Strings are
- * borrowed; those set by tp_options_set live until tp_options_free.
+ * A field here, a flag of the command (--learning-rate) and a line of recipe.ini (learning_rate =
+ * 0.001) have the same name. Structs are filled with defaults by tp_options_default, then changed
+ * directly or by tp_options_set. Strings are borrowed; those set by tp_options_set live until
+ * tp_options_free.
  */
 typedef struct tp_strings {
   const char *const *item;
@@ -133,97 +139,103 @@ typedef struct tp_options_memory tp_options_memory;
 
 /* How data sets are read. A data set is given as one or more patterns, each of them one of
  *   a glob pattern of TFRecord shards    'train/\*.tfrec' (gzip and zlib are recognised)
- *   a folder                             with one sub-folder of photos per class, or shards, or photos without labels
- *   a CSV file                           path,label
+ *   a folder                             with one sub-folder of photos per class, or shards, or
+ * photos without labels a CSV file                           path,label
  */
 typedef struct tp_data_options {
-  const char *labels;        /* file of class names, one a line; NULL: the folders' names, or the largest label + 1 */
+  const char *labels; /* file of class names, one a line; NULL: the folders' names, or the largest
+                         label + 1 */
   const char *image_feature; /* "image"; TF-Slim: "image/encoded" */
   const char *class_feature; /* "class"; TF-Slim: "image/class/label" */
   const char *id_feature;    /* "id" */
   int64_t label_base;        /* 0; 1 when the shards count classes from 1 */
-  const char *max_bad;       /* "0": damaged data is an error; "N" or "P%": so many records may be skipped, and are listed */
-  const char *dct;           /* "fast": TensorFlow's default pixels; "accurate": libjpeg's slow integer DCT */
-  bool exif_rotate;          /* turn photos as their EXIF flag says (TensorFlow does not) */
-  bool antialias;            /* when resizing */
-  const char *cache;    /* "none", "encoded" (bytes in memory), "pixels" (decoded 8-bit pictures in memory) */
-  const char *cache_limit;   /* "4G": the cache refuses to grow beyond */
+  const char *max_bad;       /* "0": damaged data is an error; "N" or "P%": so many records may be
+                                skipped, and are listed */
+  const char *dct; /* "fast": TensorFlow's default pixels; "accurate": libjpeg's slow integer DCT */
+  bool exif_rotate; /* turn photos as their EXIF flag says (TensorFlow does not) */
+  bool antialias;   /* when resizing */
+  const char
+      *cache; /* "none", "encoded" (bytes in memory), "pixels" (decoded 8-bit pictures in memory) */
+  const char *cache_limit; /* "4G": the cache refuses to grow beyond */
 } tp_data_options;
 
 typedef struct tp_train_options {
   tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
-  tp_strings train, val;    /* patterns; val may be empty: no validation */
-  const char *model;        /* "efficientnet-b0", "efficientnet-lite0" */
-  const char *weights;      /* "imagenet", "none" or a file (.h5, .weights.h5, .keras, .safetensors, .pth) */
-  bool skip_mismatch;       /* leave out a head of another size */
-  const char *run;          /* folder of the run */
-  bool overwrite;           /* an existing run folder is replaced */
-  const char *image_size;   /* "192" or "HEIGHTxWIDTH" */
-  int batch;                /* per replica: 32 */
-  int epochs;               /* of the head: 30 */
-  int fine_tune_epochs;     /* 0: no second phase */
-  int fine_tune_layers;     /* 20: the last layers of the backbone */
+  tp_strings train, val; /* patterns; val may be empty: no validation */
+  const char *model;     /* "efficientnet-b0", "efficientnet-lite0" */
+  const char
+      *weights; /* "imagenet", "none" or a file (.h5, .weights.h5, .keras, .safetensors, .pth) */
+  bool skip_mismatch;             /* leave out a head of another size */
+  const char *run;                /* folder of the run */
+  bool overwrite;                 /* an existing run folder is replaced */
+  const char *image_size;         /* "192" or "HEIGHTxWIDTH" */
+  int batch;                      /* per replica: 32 */
+  int epochs;                     /* of the head: 30 */
+  int fine_tune_epochs;           /* 0: no second phase */
+  int fine_tune_layers;           /* 20: the last layers of the backbone */
   double fine_tune_learning_rate; /* 1e-5, constant */
-  int steps_per_epoch;      /* 0: every record once */
-  int validation_steps;     /* 0: every record once */
-  const char *optimizer;    /* "adam", "sgd" */
-  double learning_rate;     /* 1e-3 */
+  int steps_per_epoch;            /* 0: every record once */
+  int validation_steps;           /* 0: every record once */
+  const char *optimizer;          /* "adam", "sgd" */
+  double learning_rate;           /* 1e-3 */
   double beta_1, beta_2, epsilon; /* Adam: 0.9, 0.999, 1e-7 */
-  double momentum;          /* SGD: 0.9 */
+  double momentum;                /* SGD: 0.9 */
   bool nesterov;
-  const char *schedule;     /* "exponential", "constant", "cosine", "piecewise" */
-  double decay_rate;        /* exponential: 0.96 */
-  int decay_steps;          /* exponential: 100; cosine: 0 = all steps of the phase */
-  bool staircase;           /* exponential: true */
-  int warmup_steps;         /* cosine: linear from 0 */
-  double final_rate;        /* cosine: fraction of learning_rate at the end, 0 */
-  const char *boundaries;   /* piecewise: "1000,2000" */
-  const char *values;       /* piecewise: "1e-3,5e-4,1e-4" */
-  double label_smoothing;   /* 0 */
+  const char *schedule;      /* "exponential", "constant", "cosine", "piecewise" */
+  double decay_rate;         /* exponential: 0.96 */
+  int decay_steps;           /* exponential: 100; cosine: 0 = all steps of the phase */
+  bool staircase;            /* exponential: true */
+  int warmup_steps;          /* cosine: linear from 0 */
+  double final_rate;         /* cosine: fraction of learning_rate at the end, 0 */
+  const char *boundaries;    /* piecewise: "1000,2000" */
+  const char *values;        /* piecewise: "1e-3,5e-4,1e-4" */
+  double label_smoothing;    /* 0 */
   const char *class_weights; /* "none", "balanced" or "0:2,5:0.5" */
-  double dropout;           /* 0.2 */
-  bool flip;                /* true: mirror every second example */
-  double rotate;            /* 0.1: up to that fraction of a full turn either way; 0: none */
-  const char *rotate_fill;  /* "reflect", "constant", "nearest", "wrap" */
-  double rotate_fill_value; /* 0 */
-  int shuffle;              /* 2048: size of the shuffle buffer; 0: order of the files; -1: the whole set */
-  int interleave;           /* 16: shards read in turn */
-  int early_stopping;       /* 5 epochs without improvement; 0: off */
+  double dropout;            /* 0.2 */
+  bool flip;                 /* true: mirror every second example */
+  double rotate;             /* 0.1: up to that fraction of a full turn either way; 0: none */
+  const char *rotate_fill;   /* "reflect", "constant", "nearest", "wrap" */
+  double rotate_fill_value;  /* 0 */
+  int shuffle;    /* 2048: size of the shuffle buffer; 0: order of the files; -1: the whole set */
+  int interleave; /* 16: shards read in turn */
+  int early_stopping;                 /* 5 epochs without improvement; 0: off */
   const char *early_stopping_monitor; /* "val_loss" */
   double early_stopping_min_delta;    /* 0 */
-  double plateau_factor;    /* 0.5 */
-  int plateau_patience;     /* 3; 0: off */
-  double plateau_min_rate;  /* 1e-6 */
-  int plateau_cooldown;     /* 0 */
-  const char *plateau_monitor; /* "val_loss" */
-  const char *best_monitor; /* "val_accuracy": which epoch is the best */
+  double plateau_factor;              /* 0.5 */
+  int plateau_patience;               /* 3; 0: off */
+  double plateau_min_rate;            /* 1e-6 */
+  int plateau_cooldown;               /* 0 */
+  const char *plateau_monitor;        /* "val_loss" */
+  const char *best_monitor;           /* "val_accuracy": which epoch is the best */
   double checkpoint_minutes; /* 10: also in the middle of an epoch; 0: only after each epoch */
-  uint64_t seed;            /* 1 */
-  bool dry_run;             /* build everything, two steps and one validation batch, report memory and time, write nothing */
+  uint64_t seed;             /* 1 */
+  bool dry_run; /* build everything, two steps and one validation batch, report memory and time,
+                   write nothing */
 } tp_train_options;
 
 typedef struct tp_predict_options {
   tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
-  tp_strings runs;           /* one run folder or checkpoint, or several: an ensemble */
-  tp_strings inputs;         /* patterns; --data on the command line */
-  const char *out;           /* CSV; "-": standard output */
-  bool probabilities;        /* all columns instead of the label */
-  const char *combine;       /* "mean", "val-accuracy" (weighted by each run's best validation accuracy) */
-  const char *tta;           /* NULL: none; "flip", "rotate=DEGREES", "flip,rotate=DEGREES" */
+  tp_strings runs;    /* one run folder or checkpoint, or several: an ensemble */
+  tp_strings inputs;  /* patterns; --data on the command line */
+  const char *out;    /* CSV; "-": standard output */
+  bool probabilities; /* all columns instead of the label */
+  const char
+      *combine;    /* "mean", "val-accuracy" (weighted by each run's best validation accuracy) */
+  const char *tta; /* NULL: none; "flip", "rotate=DEGREES", "flip,rotate=DEGREES" */
   const char *id_column, *label_column; /* "id", "label" */
-  bool label_names;          /* write class names instead of numbers */
-  int batch;                 /* 32 */
-  int64_t expect;            /* 0, or the number of records that must be there (a submission's) */
+  bool label_names;                     /* write class names instead of numbers */
+  int batch;                            /* 32 */
+  int64_t expect; /* 0, or the number of records that must be there (a submission's) */
 } tp_predict_options;
 
 typedef struct tp_evaluate_options {
   tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
-  tp_strings runs, inputs;   /* a run (or ensemble) on data ... */
-  const char *predictions, *truth; /* ... or one CSV against another */
-  const char *id_column, *label_column; /* of predictions: "id", "label" */
+  tp_strings runs, inputs;                          /* a run (or ensemble) on data ... */
+  const char *predictions, *truth;                  /* ... or one CSV against another */
+  const char *id_column, *label_column;             /* of predictions: "id", "label" */
   const char *truth_id_column, *truth_label_column; /* NULL: the same */
   const char *combine, *tta;
   int batch;
@@ -232,27 +244,29 @@ typedef struct tp_evaluate_options {
 typedef struct tp_inspect_options {
   tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
-  tp_strings inputs;         /* patterns; each folder of shards is one split */
-  const char *json;          /* NULL, or where to save what was found */
-  bool decode;               /* true: decode every picture */
+  tp_strings inputs; /* patterns; each folder of shards is one split */
+  const char *json;  /* NULL, or where to save what was found */
+  bool decode;       /* true: decode every picture */
 } tp_inspect_options;
 
 typedef struct tp_pack_options {
   tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
-  tp_strings inputs;         /* folder per class, CSV or shards */
-  const char *out;           /* folder: out/train/NN-WxH-COUNT.tfrec, ... and out/labels.txt */
-  const char *split;         /* "80,10,10": train, val, test per cent, stratified by class */
-  const char *image_size;    /* NULL: bytes are kept as they are; "192" or "HxW": decoded, resized, written as JPEG */
-  int quality;               /* 95 */
-  int per_shard;             /* records in a shard: 512 */
+  tp_strings inputs;      /* folder per class, CSV or shards */
+  const char *out;        /* folder: out/train/NN-WxH-COUNT.tfrec, ... and out/labels.txt */
+  const char *split;      /* "80,10,10": train, val, test per cent, stratified by class */
+  const char *image_size; /* NULL: bytes are kept as they are; "192" or "HxW": decoded, resized,
+                             written as JPEG */
+  int quality;            /* 95 */
+  int per_shard;          /* records in a shard: 512 */
   uint64_t seed;
   bool overwrite;
 } tp_pack_options;
 
 typedef struct tp_draw_options {
   tp_options_memory *memory; /* private; NULL at first */
-  const char *out;           /* folder: train/, val/, test/ shards, labels.txt, test_labels.csv, sample_submission.csv */
+  const char *out;           /* folder: train/, val/, test/ shards, labels.txt, test_labels.csv,
+                                sample_submission.csv */
   int species;               /* 16, at most 32 */
   int train, val, test;      /* pictures of each species: 40, 10, 10 */
   int size;                  /* 192 */
@@ -261,7 +275,12 @@ typedef struct tp_draw_options {
 } tp_draw_options;
 
 typedef enum tp_options_kind {
-  TP_OPTIONS_TRAIN, TP_OPTIONS_PREDICT, TP_OPTIONS_EVALUATE, TP_OPTIONS_INSPECT, TP_OPTIONS_PACK, TP_OPTIONS_DRAW
+  TP_OPTIONS_TRAIN,
+  TP_OPTIONS_PREDICT,
+  TP_OPTIONS_EVALUATE,
+  TP_OPTIONS_INSPECT,
+  TP_OPTIONS_PACK,
+  TP_OPTIONS_DRAW
 } tp_options_kind;
 
 /* One option as help and recipes show it. */
@@ -275,16 +294,19 @@ typedef struct tp_option {
 
 /* The index-th option of a kind, in the order of the help; false when there is none. */
 bool tp_options_at(tp_options_kind kind, size_t index, tp_option *option);
-/* True when the option is a switch: on the command line it takes no value (--no-NAME turns it off). */
+/* True when the option is a switch: on the command line it takes no value (--no-NAME turns it off).
+ */
 bool tp_options_is_switch(tp_options_kind kind, const char *name);
 /* Fills a struct of that kind with the defaults; whatever was in it is lost. */
 void tp_options_default(tp_options_kind kind, void *options);
-/* Sets one option from text; name with '-' or '_'. A switch takes "true"/"false" (NULL: true). Options that take several values (tp_strings) add one.
- * Errors: TP_ERR_USAGE: unknown name (with the nearest), wrong value with what is allowed. The struct is unchanged then. */
+/* Sets one option from text; name with '-' or '_'. A switch takes "true"/"false" (NULL: true).
+ * Options that take several values (tp_strings) add one. Errors: TP_ERR_USAGE: unknown name (with
+ * the nearest), wrong value with what is allowed. The struct is unchanged then. */
 tp_status tp_options_set(tp_options_kind kind, void *options, const char *name, const char *value,
                          tp_error *error) TP_CHECKED;
 /* Reads a recipe.ini. Later flags may still change it. */
-tp_status tp_options_read(tp_options_kind kind, void *options, const char *path, tp_error *error) TP_CHECKED;
+tp_status tp_options_read(tp_options_kind kind, void *options, const char *path,
+                          tp_error *error) TP_CHECKED;
 /* Frees what tp_options_set and tp_options_read made. */
 void tp_options_free(tp_options_kind kind, void *options);
 
@@ -293,23 +315,27 @@ void tp_options_free(tp_options_kind kind, void *options);
  */
 
 typedef struct tp_train_result {
-  int epochs;                 /* done, both phases */
-  int best_epoch;             /* 1-based; 0: none */
+  int epochs;                              /* done, both phases */
+  int best_epoch;                          /* 1-based; 0: none */
   double best_val_loss, best_val_accuracy; /* NaN without validation */
-  double images_per_s;        /* of training, median epoch */
-  double busy_share;          /* compute time / wall time of training */
+  double images_per_s;                     /* of training, median epoch */
+  double busy_share;                       /* compute time / wall time of training */
 } tp_train_result;
 
-/* Trains as the options say into the run folder. result may be NULL. TP_STOPPED after tp_context_stop, saved and resumable. */
+/* Trains as the options say into the run folder. result may be NULL. TP_STOPPED after
+ * tp_context_stop, saved and resumable. */
 tp_status tp_train(tp_context *context, const tp_train_options *options, tp_train_result *result,
                    tp_error *error) TP_CHECKED;
 /* Continues a run from its last checkpoint, bit for bit, with the options saved in its folder. */
-tp_status tp_train_resume(tp_context *context, const char *run, tp_train_result *result, tp_error *error) TP_CHECKED;
+tp_status tp_train_resume(tp_context *context, const char *run, tp_train_result *result,
+                          tp_error *error) TP_CHECKED;
 
 /* Predicts in the records' order and writes the CSV. */
-tp_status tp_predict(tp_context *context, const tp_predict_options *options, tp_error *error) TP_CHECKED;
+tp_status tp_predict(tp_context *context, const tp_predict_options *options,
+                     tp_error *error) TP_CHECKED;
 
-/* Figures of an evaluation; classes that occur in neither labels nor predictions have support and predicted 0. */
+/* Figures of an evaluation; classes that occur in neither labels nor predictions have support and
+ * predicted 0. */
 typedef struct tp_class_score {
   const char *name;
   int64_t support, predicted, right;
@@ -318,29 +344,31 @@ typedef struct tp_class_score {
 
 typedef struct tp_evaluation {
   int64_t examples;
-  double loss;      /* NaN from CSV files */
+  double loss;            /* NaN from CSV files */
   double accuracy, top_5; /* top_5: NaN from CSV files */
-  double macro_f1;  /* mean over the classes that occur in labels or predictions */
+  double macro_f1;        /* mean over the classes that occur in labels or predictions */
   tp_class_score *classes;
   size_t n_classes;
 } tp_evaluation;
 
 /* Fills *evaluation; free it with tp_evaluation_free. */
-tp_status tp_evaluate(tp_context *context, const tp_evaluate_options *options, tp_evaluation *evaluation,
-                      tp_error *error) TP_CHECKED;
+tp_status tp_evaluate(tp_context *context, const tp_evaluate_options *options,
+                      tp_evaluation *evaluation, tp_error *error) TP_CHECKED;
 void tp_evaluation_free(tp_evaluation *evaluation);
 /* The table that `tepal evaluate` prints. Returns: tp_free. */
-tp_status tp_evaluation_text(const tp_evaluation *evaluation, char **text, tp_error *error) TP_CHECKED;
+tp_status tp_evaluation_text(const tp_evaluation *evaluation, char **text,
+                             tp_error *error) TP_CHECKED;
 
-/* What inspect found. faults counts unreadable or mislabelled records, unreadable files, and duplicates across splits. */
+/* What inspect found. faults counts unreadable or mislabelled records, unreadable files, and
+ * duplicates across splits. */
 typedef struct tp_inspection {
   int64_t files, records, faults;
   char *text; /* the report for people */
 } tp_inspection;
 
 /* TP_OK also when there are faults. Free with tp_inspection_free. */
-tp_status tp_inspect(tp_context *context, const tp_inspect_options *options, tp_inspection *inspection,
-                     tp_error *error) TP_CHECKED;
+tp_status tp_inspect(tp_context *context, const tp_inspect_options *options,
+                     tp_inspection *inspection, tp_error *error) TP_CHECKED;
 void tp_inspection_free(tp_inspection *inspection);
 
 /* Writes shards from photos. */
@@ -357,15 +385,20 @@ typedef struct tp_model tp_model;
 /* The networks that can be built; the last pointer is NULL. */
 const char *const *tp_model_names(void);
 
-/* A network with fresh weights (seed) or weights from "imagenet" or a file. classes 0: without the head. */
-tp_status tp_model_new(tp_context *context, const char *name, int height, int width, int classes, const char *weights,
-                       uint64_t seed, tp_model **model, tp_error *error) TP_CHECKED;
+/* A network with fresh weights (seed) or weights from "imagenet" or a file. classes 0: without the
+ * head. */
+tp_status tp_model_new(tp_context *context, const char *name, int height, int width, int classes,
+                       const char *weights, uint64_t seed, tp_model **model,
+                       tp_error *error) TP_CHECKED;
 /* The best network of a run (folder) or of a checkpoint file. */
-tp_status tp_model_open(tp_context *context, const char *path, tp_model **model, tp_error *error) TP_CHECKED;
+tp_status tp_model_open(tp_context *context, const char *path, tp_model **model,
+                        tp_error *error) TP_CHECKED;
 void tp_model_free(tp_model *model);
 
-/* Loads weights by name. Strict; skip_mismatch leaves out a head of another size. The model is unchanged on failure. */
-tp_status tp_model_load(tp_model *model, const char *path, bool skip_mismatch, tp_error *error) TP_CHECKED;
+/* Loads weights by name. Strict; skip_mismatch leaves out a head of another size. The model is
+ * unchanged on failure. */
+tp_status tp_model_load(tp_model *model, const char *path, bool skip_mismatch,
+                        tp_error *error) TP_CHECKED;
 /* Writes .h5 (Keras' legacy format) or .safetensors, by the name's end. */
 tp_status tp_model_save(tp_model *model, const char *path, tp_error *error) TP_CHECKED;
 /* Keras' layer table. Returns: tp_free. */
@@ -374,25 +407,29 @@ int tp_model_classes(const tp_model *model);
 void tp_model_input(const tp_model *model, int *height, int *width);
 /* Class name, or NULL where unknown. Borrowed. */
 const char *tp_model_label(const tp_model *model, int label);
-/* pixels: float [n, height, width, 3], RGB, 0...255 (the scaling is inside the network; values that look like 0...1 are warned of
- * once). probabilities: [n, classes]. */
-tp_status tp_model_predict(tp_model *model, const float *pixels, int64_t n, float *probabilities, tp_error *error) TP_CHECKED;
+/* pixels: float [n, height, width, 3], RGB, 0...255 (the scaling is inside the network; values that
+ * look like 0...1 are warned of once). probabilities: [n, classes]. */
+tp_status tp_model_predict(tp_model *model, const float *pixels, int64_t n, float *probabilities,
+                           tp_error *error) TP_CHECKED;
 /* Decodes JPEG or PNG bytes, resizes to the network's input, predicts: probabilities [classes]. */
-tp_status tp_model_predict_image(tp_model *model, const void *bytes, size_t size, float *probabilities,
-                                 tp_error *error) TP_CHECKED;
+tp_status tp_model_predict_image(tp_model *model, const void *bytes, size_t size,
+                                 float *probabilities, tp_error *error) TP_CHECKED;
 
 /* ------------------------------------------------------------------------------------------------------------------
  * 6. Pretrained weights
  */
 typedef struct tp_pretrained {
-  const char *name, *file, *url, *checksum, *licence;
-  bool cached; /* it is in the cache folder */
+  const char *name, *file, *checksum, *licence;
+  const char *source; /* an address, or a Python package as "name==version" */
+  bool cached;        /* it is in the cache folder */
 } tp_pretrained;
 
 /* The i-th known file; false when there is none. */
 bool tp_pretrained_at(tp_context *context, size_t index, tp_pretrained *pretrained);
-/* Makes sure the file is in the cache folder and its checksum is right; fetches it if not. *path: tp_free. */
-tp_status tp_pretrained_get(tp_context *context, const char *name, char **path, tp_error *error) TP_CHECKED;
+/* Makes sure the file is in the cache folder and its checksum is right; fetches it if not. *path:
+ * tp_free. */
+tp_status tp_pretrained_get(tp_context *context, const char *name, char **path,
+                            tp_error *error) TP_CHECKED;
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

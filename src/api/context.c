@@ -98,7 +98,7 @@ bool tp_pretrained_at(tp_context *c, size_t index, tp_pretrained *pretrained)
   const tp__pretrained *p = &list[index];
   *pretrained = (tp_pretrained){.name = p->name,
                                 .file = p->file,
-                                .url = p->url,
+                                .source = p->package != NULL ? p->package : p->url,
                                 .checksum = p->sha256 != NULL ? p->sha256 : p->md5,
                                 .licence = p->licence};
   char *folder = tp__cache_folder(c->cache, NULL);

