@@ -179,6 +179,14 @@ static const struct small_net small_nets[] = {
      4,
      TP__ACT_RELU,
      {{6, 3, 2, 8, 2}, {6, 5, 2, 16, 2}, {6, 3, 2, 96, 24}, {2, 3, 1, 96, 8}}},
+    {"layers so large that they go in bands of rows",
+     109,
+     90,
+     16,
+     32,
+     4,
+     TP__ACT_SWISH,
+     {{6, 5, 1, 16, 4}, {6, 3, 2, 24, 4}, {0}}},
 };
 enum { SMALL_NETS = sizeof small_nets / sizeof small_nets[0] };
 

@@ -97,6 +97,7 @@ void tp__step_gemm(const tp__frame *f, const tp__step *s);
 void tp__step_gemm_scaled(const tp__frame *f, const tp__step *s);
 void tp__step_conv(const tp__frame *f, const tp__step *s);
 void tp__step_depthwise(const tp__frame *f, const tp__step *s);
+void tp__step_expand_depthwise(const tp__frame *f, const tp__step *s);
 void tp__step_affine(const tp__frame *f, const tp__step *s);
 void tp__step_activation(const tp__frame *f, const tp__step *s);
 void tp__step_add(const tp__frame *f, const tp__step *s);

@@ -71,7 +71,10 @@ struct tp__step {
   tp__value in[TP__OPERANDS_MAX]; /* slots of the operands; TP__NONE: absent */
   tp__value extra[2];             /* slots of its own: scratch, or a second result */
   int derived;                    /* -1: none */
-  int joint;                      /* its ticket; -1: not a joint */
+  const tp__node *inner; /* expand_depthwise: the convolution before, and what it derives */
+  int inner_derived;
+  int band;  /* ... rows of the result at a time */
+  int joint; /* its ticket; -1: not a joint */
   int level;
   size_t output; /* a fetch step: which */
 };

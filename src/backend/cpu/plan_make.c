@@ -140,7 +140,8 @@ static tp_status make_depthwise(tp__making *m, int kernel, tp__step_fn run)
   tp__depthwise geometry = tp__depthwise_geometry(m->plan, &m->step, shape);
   int64_t size = (int64_t)m->plan->kernels->depthwise_scratch(&geometry);
   if (size > 0) TP__TRY(tp__plan_extra(m->plan, size, true, &m->step.extra[1], m->err));
-  return tp__make_finish(m, run);
+  TP__TRY(tp__make_finish(m, run));
+  return run == tp__step_depthwise ? tp__plan_bands(m->plan, m->err) : TP_OK;
 }
 
 /* The sums over the pixels come for free when the step before is the depthwise convolution that
@@ -151,7 +152,8 @@ static tp_status make_pool(tp__making *m)
   for (int i = plan->n_steps - 1; i >= 0; i--) {
     tp__step *s = &plan->step[i];
     if (s->v != m->step.in[0]) continue;
-    if (s->run != tp__step_depthwise || s->extra[0] != TP__NONE || s->level != m->step.level) break;
+    bool depthwise = s->run == tp__step_depthwise || s->run == tp__step_expand_depthwise;
+    if (!depthwise || s->extra[0] != TP__NONE || s->level != m->step.level) break;
     s->extra[0] = m->step.v;
     return tp__make_finish(m, tp__step_pool_sums);
   }

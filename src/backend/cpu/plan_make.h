@@ -35,4 +35,8 @@ tp_status tp__make_gamma_grad(tp__making *m) TP_CHECKED;
 tp_status tp__make_sum_to_last(tp__making *m) TP_CHECKED;
 tp_status tp__make_matmul_input_grad(tp__making *m) TP_CHECKED;
 
+/* Merges the last two steps when they are a 1 x 1 and a depthwise convolution of a large layer
+ * (plan_bands.c). */
+tp_status tp__plan_bands(tp__plan *plan, tp_error *err) TP_CHECKED;
+
 #endif
