@@ -217,11 +217,11 @@ void tp__step_add(const tp__frame *f, const tp__step *s)
                         tp__at_slot(f, s->v));
 }
 
+/* All elements as the channels of one pixel. */
 void tp__step_mul(const tp__frame *f, const tp__step *s)
 {
-  const float *a = tp__operand(f, s, 0), *b = tp__operand(f, s, 1);
-  float *y = tp__at_slot(f, s->v);
-  for (long i = 0, count = elements(f, s); i < count; i++) y[i] = a[i] * b[i];
+  f->plan->kernels->scale_channels(1, elements(f, s), tp__operand(f, s, 0), tp__operand(f, s, 1),
+                                   tp__at_slot(f, s->v));
 }
 
 void tp__step_mul_channels(const tp__frame *f, const tp__step *s)
@@ -256,15 +256,16 @@ void tp__step_pool_sums(const tp__frame *f, const tp__step *s)
   for (long i = 0, count = elements(f, s); i < count; i++) y[i] *= factor;
 }
 
+/* The first pixel, then copies of it. */
 void tp__step_broadcast(const tp__frame *f, const tp__step *s)
 {
   tp__view x = tp__view_at(f, s, 0), y = tp__result_at(f, s);
   for (int64_t i = 0; i < f->n; i++) {
     const float *from = tp__pixel(&x, i, 0);
-    for (int64_t p = 0; p < tp__pixels(&y); p++) {
-      float *to = tp__pixel(&y, i, p);
-      for (int64_t c = 0; c < y.c; c++) to[c] = from[c] * s->node->attr.f[0];
-    }
+    float *to = tp__pixel(&y, i, 0);
+    for (int64_t c = 0; c < y.c; c++) to[c] = from[c] * s->node->attr.f[0];
+    for (int64_t p = 1; p < tp__pixels(&y); p++)
+      memcpy(tp__pixel(&y, i, p), to, (size_t)y.c * sizeof(float));
   }
 }
 
