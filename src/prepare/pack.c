@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "data/bad_records.h"
 #include "out_folder.h"
 #include "packing.h"
 
@@ -125,18 +126,16 @@ static tp_status write_bad(const struct tp__packing *p, const tp__out_folder *ou
   tp__buffer text;
   tp__buffer_init(&text, SIZE_MAX);
   const tp__bad_record *bad = tp__catalog_bad(p->catalog, count);
-  tp_status status = tp__buffer_printf(&text, err, "file\trecord\tbyte\treason\n");
-  for (size_t i = 0; i < *count && status == TP_OK; i++)
-    status =
-        tp__buffer_printf(&text, err, "%s\t%lld\t%llu\t%s\n", bad[i].file, (long long)bad[i].number,
-                          (unsigned long long)bad[i].offset, bad[i].reason);
+  tp_status status = tp__bad_records_print(bad, *count, &text, err);
   for (size_t i = 0; i < p->n && status == TP_OK; i++) {
     if (p->fault[i] == NULL) continue;
     const tp__record *r = tp__catalog_record(p->catalog, i);
     size_t records;
-    status = tp__buffer_printf(&text, err, "%s\t%u\t%llu\t%s\n",
-                               tp__catalog_file(p->catalog, r->file, &records), r->number,
-                               (unsigned long long)r->offset, p->fault[i]);
+    tp__bad_record one = {.file = tp__catalog_file(p->catalog, r->file, &records),
+                          .number = r->number,
+                          .offset = r->offset,
+                          .reason = p->fault[i]};
+    status = tp__bad_records_print(&one, 1, &text, err);
     ++*count;
   }
   if (status == TP_OK && *count > 0) status = write_text(out, "bad-records.tsv", &text, err);

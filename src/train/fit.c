@@ -83,6 +83,7 @@ static tp_status run_phases(tp__fitter *f, tp_error *err)
     TP__TRY(tp__fitter_phase(f, err));
     TP__TRY(leave_phase(f, err));
   }
+  TP__TRY(tp__fitter_list_bad(f, err));
   return export_best(f, err);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/bad_records.h"
 #include "fit_parts.h"
 
 char *tp__fitter_path(const tp__fitter *f, const char *file)
@@ -42,6 +43,31 @@ tp_status tp__fitter_save(tp__fitter *f, tp_error *err)
 
 /* Without history and sums of the epoch, which hold times and say where the run was interrupted:
  * the bytes of this file are a function of data, options and seed. */
+tp_status tp__fitter_list_bad(tp__fitter *f, tp_error *err)
+{
+  const tp__catalog *const catalog[] = {f->train, f->val};
+  const tp__pipeline *const input[] = {f->train_input, f->val_input};
+  size_t count = 0, n = 0;
+  tp__buffer text;
+  tp__buffer_init(&text, SIZE_MAX);
+  tp_status status = TP_OK;
+  for (int i = 0; status == TP_OK && i < 2 && catalog[i] != NULL; i++) {
+    const tp__bad_record *bad = tp__catalog_bad(catalog[i], &n);
+    status = tp__bad_records_print(bad, n, &text, err);
+    count += n;
+    bad = tp__pipeline_bad(input[i], &n);
+    if (status == TP_OK) status = tp__bad_records_print(bad, n, &text, err);
+    count += n;
+  }
+  char *path = count > 0 ? tp__fitter_path(f, "bad-records.tsv") : NULL;
+  if (status == TP_OK && path != NULL) status = tp__file_write(path, text.data, text.size, err);
+  if (status == TP_OK && path != NULL)
+    tp__warn(f->job->log, "%zu damaged records were left out; they are listed in %s", count, path);
+  tp__buffer_free(&text);
+  free(path);
+  return status;
+}
+
 tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err)
 {
   tp__progress_state s = f->state;
