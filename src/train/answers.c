@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "data/bad_records.h"
 #include "data_set.h"
 #include "ensemble.h"
 
@@ -35,6 +36,26 @@ static tp_status check_ids(const tp__catalog *catalog, tp_error *err)
                    "overlapping sets?",
                    id[i]);
   free(id);
+  return status;
+}
+
+/* Records that max_bad let pass have no answer: OUT.bad-records.tsv lists them. */
+static tp_status list_bad(const tp__job *job, const tp_predict_options *o,
+                          const tp__catalog *catalog, tp_error *err)
+{
+  size_t n = 0;
+  const tp__bad_record *bad = tp__catalog_bad(catalog, &n);
+  if (n == 0) return TP_OK;
+  tp__buffer text;
+  tp__buffer_init(&text, SIZE_MAX);
+  char *path = tp__format("%s.bad-records.tsv", strcmp(o->out, "-") == 0 ? "predict" : o->out);
+  tp_status status =
+      path == NULL ? tp__no_memory(err, 64) : tp__bad_records_print(bad, n, &text, err);
+  if (status == TP_OK) status = tp__file_write(path, text.data, text.size, err);
+  if (status == TP_OK)
+    tp__warn(job->log, "%zu damaged records have no prediction; they are listed in %s", n, path);
+  tp__buffer_free(&text);
+  free(path);
   return status;
 }
 
@@ -143,6 +164,7 @@ tp_status tp__predict(const tp__job *job, tp__backend *backend, const tp_predict
                  "label_names: the run was trained without a labels file: it knows numbers only");
   if (status == TP_OK) status = tp__ensemble_run(job, backend, &e, catalog, &r, err);
   if (status == TP_OK) status = write_answers(o, catalog, &r, err);
+  if (status == TP_OK) status = list_bad(job, o, catalog, err);
   if (status == TP_OK) tp__say(job->log, "%zu predictions: %s", n, o->out);
   tp__ensemble_free(&r);
   tp__catalog_free(catalog);

@@ -229,6 +229,7 @@ static tp_status save_inside_epoch(tp__fitter *f, double seconds, tp_error *err)
 static tp_status stop_here(tp__fitter *f, double seconds, tp_error *err)
 {
   TP__TRY(save_inside_epoch(f, seconds, err));
+  TP__TRY(tp__fitter_list_bad(f, err));
   return tp__fail(
       err, TP_STOPPED,
       "stopped in epoch %d after step %lld, and saved; go on with: tepal train --resume %s",
