@@ -37,6 +37,14 @@
       ROW(STRING, s, data.cache_limit, "cache_limit", "BYTES", "4G", "data", false,                \
           "largest cache, as 4G or 512M")
 
+/* How several runs, and several views, are averaged. */
+#define ENSEMBLE_ROWS(s)                                                                           \
+  ROW(STRING, s, combine, "combine", "mean|val-accuracy", "mean", "ensemble", false,               \
+      "how several runs are averaged"),                                                            \
+      ROW(STRING, s, tta, "tta", "flip,rotate=DEGREES", NULL, "ensemble", false,                   \
+          "average test-time views"),                                                              \
+      ROW(INT, s, batch, "batch", "N", "32", "ensemble", false, "pictures at once")
+
 #define T tp_train_options
 static const tp__option_row train_rows[] = {
     ROW(STRINGS, T, train, "train", "PATTERN...", NULL, "data", true,
@@ -142,11 +150,7 @@ static const tp__option_row predict_rows[] = {
         "header of the labels"),
     ROW(INT64, T, expect, "expect", "N", "0", "output", false,
         "refuse when there are not so many records; 0: any"),
-    ROW(STRING, T, combine, "combine", "mean|val-accuracy", "mean", "ensemble", false,
-        "how several runs are averaged"),
-    ROW(STRING, T, tta, "tta", "flip,rotate=DEGREES", NULL, "ensemble", false,
-        "average test-time views"),
-    ROW(INT, T, batch, "batch", "N", "32", "ensemble", false, "pictures at once"),
+    ENSEMBLE_ROWS(T),
 };
 #undef T
 
@@ -165,11 +169,7 @@ static const tp__option_row evaluate_rows[] = {
         "in the truth, where it differs"),
     ROW(STRING, T, truth_label_column, "truth_label_column", "NAME", NULL, "files", false,
         "in the truth, where it differs"),
-    ROW(STRING, T, combine, "combine", "mean|val-accuracy", "mean", "ensemble", false,
-        "how several runs are averaged"),
-    ROW(STRING, T, tta, "tta", "flip,rotate=DEGREES", NULL, "ensemble", false,
-        "average test-time views"),
-    ROW(INT, T, batch, "batch", "N", "32", "ensemble", false, "pictures at once"),
+    ENSEMBLE_ROWS(T),
 };
 #undef T
 
