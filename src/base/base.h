@@ -108,6 +108,8 @@ typedef struct tp__writer {
 } tp__writer;
 
 tp_status tp__writer_open(tp__writer *w, const char *path, tp_error *err) TP_CHECKED;
+/* Standard output; opening /dev/stdout by name comes here, too. */
+tp_status tp__writer_stdout(tp__writer *w, tp_error *err) TP_CHECKED;
 tp_status tp__writer_write(tp__writer *w, const void *data, size_t size, tp_error *err) TP_CHECKED;
 tp_status tp__writer_printf(tp__writer *w, tp_error *err, const char *format, ...)
     TP_PRINTF(3, 4) TP_CHECKED;

@@ -27,8 +27,7 @@ tp_status tp__file_read(const char *path, tp__buffer *into, tp_error *err)
     uint8_t block[65536];
     ssize_t n = read(fd, block, sizeof block);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
-      status = tp__fail(err, TP_ERR_DATA, "%s: cannot be read: %s", path, strerror(errno));
+    if (n < 0) status = tp__fail(err, TP_ERR_DATA, "%s: cannot be read: %s", path, strerror(errno));
     if (n <= 0) break;
     status = tp__buffer_add(into, block, (size_t)n, err);
     if (status != TP_OK) status = tp__at(err, status, "%s", path);
@@ -45,38 +44,62 @@ static tp_status write_failed(tp__writer *w, const char *what, tp_error *err)
                   (unsigned long long)w->written, strerror(cause));
 }
 
+/* The file that standard output leads to, when path names it ("/dev/stdout", or its own name): it
+ * is already open, and renaming another file over it would leave the reader with nothing. */
+static bool is_stdout(const struct stat *st)
+{
+  struct stat out;
+  return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st->st_dev && out.st_ino == st->st_ino;
+}
+
+static tp_status open_failed(tp__writer *w, int cause, tp_error *err)
+{
+  tp_status status =
+      tp__fail(err, TP_ERR_OUTPUT, "%s: cannot be written: %s", w->path, strerror(cause));
+  free(w->temporary); /* nothing was made: nothing to remove */
+  w->temporary = NULL;
+  tp__writer_cancel(w);
+  return status;
+}
+
+tp_status tp__writer_stdout(tp__writer *w, tp_error *err)
+{
+  *w = (tp__writer){.path = tp__strdup("standard output", err)};
+  if (w->path == NULL) return TP_ERR_INTERNAL;
+  int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  w->file = fd < 0 ? NULL : fdopen(fd, "wb");
+  if (w->file != NULL) return TP_OK;
+  int cause = errno;
+  if (fd >= 0) close(fd);
+  return open_failed(w, cause, err);
+}
+
 tp_status tp__writer_open(tp__writer *w, const char *path, tp_error *err)
 {
-  *w = (tp__writer){0};
-  w->path = tp__strdup(path, err);
+  struct stat st, link;
+  bool there = stat(path, &st) == 0;
+  if (there && is_stdout(&st)) return tp__writer_stdout(w, err);
+  /* A link stays a link: what it leads to is replaced. */
+  bool is_link = there && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+  char *target = is_link ? realpath(path, NULL) : NULL;
+  *w = (tp__writer){.path = tp__strdup(target != NULL ? target : path, err)};
+  free(target);
   if (w->path == NULL) return TP_ERR_INTERNAL;
-  struct stat st;
-  bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+  bool direct = there && !S_ISREG(st.st_mode);
   if (direct && S_ISDIR(st.st_mode)) {
     tp__writer_cancel(w);
     return tp__fail(err, TP_ERR_OUTPUT, "%s: is a folder, a file name is wanted", path);
   }
-  if (!direct && stat(path, &st) == 0 && access(path, W_OK) != 0) {
-    int cause = errno;
-    tp__writer_cancel(w);
-    return tp__fail(err, TP_ERR_OUTPUT, "%s: cannot be written: %s", path, strerror(cause));
-  }
+  if (there && !direct && access(path, W_OK) != 0) return open_failed(w, errno, err);
   if (!direct) {
-    w->temporary = tp__format("%s.tmp-%ld", path, (long)getpid());
+    w->temporary = tp__format("%s.tmp-%ld", w->path, (long)getpid());
     if (w->temporary == NULL) {
       tp__writer_cancel(w);
       return tp__no_memory(err, strlen(path));
     }
   }
-  w->file = fopen(direct ? path : w->temporary, "wbe");
-  if (w->file == NULL) {
-    int cause = errno;
-    free(w->temporary); /* nothing was made: nothing to remove */
-    w->temporary = NULL;
-    tp__writer_cancel(w);
-    return tp__fail(err, TP_ERR_OUTPUT, "%s: cannot be written: %s", path, strerror(cause));
-  }
-  return TP_OK;
+  w->file = fopen(direct ? w->path : w->temporary, "wbe");
+  return w->file != NULL ? TP_OK : open_failed(w, errno, err);
 }
 
 tp_status tp__writer_write(tp__writer *w, const void *data, size_t size, tp_error *err)
@@ -102,7 +125,8 @@ tp_status tp__writer_printf(tp__writer *w, tp_error *err, const char *format, ..
 static void sync_folder_of(const char *path)
 {
   const char *slash = strrchr(path, '/');
-  char *folder = slash == NULL ? tp__format(".") : tp__format("%.*s", (int)(slash - path + 1), path);
+  char *folder =
+      slash == NULL ? tp__format(".") : tp__format("%.*s", (int)(slash - path + 1), path);
   int fd = folder == NULL ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) {
     (void)fsync(fd);
