@@ -26,25 +26,6 @@ static void fast_equals_plain(void **state)
   }
 }
 
-static void expect_same_state(rig *a, rig *b, const char *what)
-{
-  tp__tensors x = {0}, y = {0};
-  rig_read(a, &x);
-  rig_read(b, &y);
-  for (size_t i = 0; i < x.count; i++)
-    if (memcmp(x.item[i].data, y.item[i].data, tp__tensor_bytes(&x.item[i])) != 0)
-      fail_msg("%s: the bits of %s differ", what, x.item[i].name);
-  tp__tensors_free(&x);
-  tp__tensors_free(&y);
-}
-
-static void expect_same_outputs(const rig *a, const rig *b, const char *what)
-{
-  for (size_t o = 0; o < a->graph->n_outputs; o++)
-    if (memcmp(a->output[o], b->output[o], a->elements[o] * sizeof(float)) != 0)
-      fail_msg("%s: the bits of output %s differ", what, a->graph->output[o].name);
-}
-
 static void same_bits_for_any_threads(void **state)
 {
   (void)state;

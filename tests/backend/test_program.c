@@ -5,6 +5,8 @@
  */
 #include "small_nets.h"
 
+#include "backend/cpu/kernels.h"
+
 /* A training program changes weights; an inference program on the same state, compiled before, sees
  * them; and writing the old weights back gives the old answers. */
 static void programs_share_a_state(void **state)
@@ -274,7 +276,19 @@ static void refuses_wrong_programs(void **state)
   tp__graph_free(g);
 }
 
-/* Each table of kernels: TEPAL_CPU caps the choice; a wrong value is refused. */
+/* A rig with TEPAL_CPU set to that value; false where this processor lacks it. */
+static bool rig_with(const char *set, const tp__graph *g, rig *r)
+{
+  const tp__kernels *kernels = NULL;
+  if (tp__kernels_choose(set, &kernels, NULL) != TP_OK) return false;
+  setenv("TEPAL_CPU", set, 1);
+  *r = rig_new(g, 2, 5, false);
+  rig_run(r);
+  return true;
+}
+
+/* TEPAL_CPU caps the choice: the baseline agrees with the plain executor, AVX2 and AVX-512 with
+ * each other to the bit; a wrong value is refused. */
 static void instruction_sets(void **state)
 {
   (void)state;
@@ -283,15 +297,21 @@ static void instruction_sets(void **state)
   tp__backend *backend = NULL;
   tp__graph *g = build_kind(&small_nets[1], &kinds[3]);
   char *kept = getenv("TEPAL_CPU") != NULL ? strdup(getenv("TEPAL_CPU")) : NULL;
-  rig plain = rig_new(g, 1, 5, true);
+  rig plain = rig_new(g, 1, 5, true), baseline, avx2, avx512;
   rig_run(&plain);
-  setenv("TEPAL_CPU", "baseline", 1);
-  rig fast = rig_new(g, 2, 5, false);
-  assert_non_null(strstr(fast.backend->device, "2 threads, baseline"));
-  rig_run(&fast);
-  compare_outputs(&fast, &plain, "baseline");
-  compare_states(&fast, &plain, "baseline");
-  rig_free(&fast);
+  assert_true(rig_with("baseline", g, &baseline));
+  assert_non_null(strstr(baseline.backend->device, "2 threads, baseline"));
+  compare_outputs(&baseline, &plain, "baseline");
+  compare_states(&baseline, &plain, "baseline");
+  if (rig_with("avx2", g, &avx2)) {
+    compare_outputs(&avx2, &plain, "AVX2");
+    if (rig_with("avx512", g, &avx512)) {
+      expect_same_outputs(&avx512, &avx2, "AVX-512 and AVX2");
+      expect_same_state(&avx512, &avx2, "AVX-512 and AVX2");
+      rig_free(&avx512);
+    }
+    rig_free(&avx2);
+  }
   setenv("TEPAL_CPU", "abacus", 1);
   assert_ok(tp__pool_new(1, &pool, &err));
   assert_fails(tp__backend_cpu(pool, &backend, &err), TP_ERR_DEVICE, "TEPAL_CPU");
@@ -302,6 +322,7 @@ static void instruction_sets(void **state)
     unsetenv("TEPAL_CPU");
   free(kept);
   rig_free(&plain);
+  rig_free(&baseline);
   tp__graph_free(g);
 }
 
