@@ -80,6 +80,20 @@ static void compare_with_names(const tp__catalog *c, const tp__log *log)
   }
 }
 
+static tp_status nothing_found(const tp__catalog *c, const char *pattern, tp_error *err)
+{
+  if (c->n_bad == 0)
+    return tp__fail(err, TP_ERR_DATA, "%s: no examples in %zu file%s", pattern, c->n_files,
+                    c->n_files == 1 ? "" : "s");
+  const tp__bad_record *b = &c->bad[0];
+  char where[64] = "";
+  if (b->number >= 0)
+    snprintf(where, sizeof where, "record %lld at byte %llu: ", (long long)b->number,
+             (unsigned long long)b->offset);
+  return tp__fail(err, TP_ERR_DATA, "%s: none of its %zu records can be used; the first: %s: %s%s",
+                  pattern, c->n_bad, b->file, where, b->reason);
+}
+
 static tp_status build_all(tp__build *build, const tp__log *log, tp_error *err)
 {
   tp__catalog *c = build->catalog;
@@ -93,9 +107,7 @@ static tp_status build_all(tp__build *build, const tp__log *log, tp_error *err)
   TP__TRY(status);
   TP__TRY(tp__catalog_check_bad(build, log, err));
   compare_with_names(c, log);
-  if (c->n_records == 0)
-    return tp__fail(err, TP_ERR_DATA, "%s: no examples in %zu files", build->options->patterns[0],
-                    c->n_files);
+  if (c->n_records == 0) return nothing_found(c, build->options->patterns[0], err);
   if (c->n_files > KEEP_OPEN_MAX) return TP_OK;
   c->handles = tp__calloc(c->n_files, sizeof *c->handles, err);
   return c->handles != NULL ? TP_OK : TP_ERR_INTERNAL;

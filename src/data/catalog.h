@@ -42,7 +42,8 @@ typedef struct tp__catalog_options {
   const char *const *patterns; /* borrows */
   size_t n_patterns;
   const char *image_feature, *class_feature, *id_feature; /* NULL: image, class, id */
-  /* Class names, borrows; NULL: not known. With them, a label >= n_labels is an error. */
+  /* Class names, borrows; NULL: not known. A label >= n_labels is an error, when that is not 0;
+   * classes that are known by number only have n_labels without labels. */
   const char *const *labels;
   size_t n_labels;
   /* Subtracted from integer labels: 1 for shards that count classes from 1 (TF-Slim). */

@@ -141,16 +141,22 @@ static tp_status match_glob(struct matches *m, const char *pattern, tp_error *er
                                   : tp__fail(err, TP_ERR_DATA, "%s: cannot be searched", pattern);
     goto out;
   }
-  size_t files = 0;
+  size_t files = 0, folders = 0;
   /* By bytes: glob's own order follows the locale. */
   if (found.gl_pathc > 0) qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
   for (size_t i = 0; i < found.gl_pathc && status == TP_OK; i++) {
     struct stat st;
-    if (stat(found.gl_pathv[i], &st) != 0 || S_ISDIR(st.st_mode)) continue;
+    if (stat(found.gl_pathv[i], &st) != 0) {
+      status = tp__fail(err, TP_ERR_DATA, "%s: cannot be opened: %s", found.gl_pathv[i],
+                        strerror(errno));
+      break;
+    }
+    folders += S_ISDIR(st.st_mode);
+    if (S_ISDIR(st.st_mode)) continue;
     files++;
     status = add_match(m, found.gl_pathv[i], &st, err);
   }
-  if (files == 0 && status == TP_OK && found.gl_pathc > 0)
+  if (files == 0 && status == TP_OK && folders > 0)
     status = tp__fail(err, TP_ERR_DATA,
                       "0 files match %s, only folders such as %s: for a folder per class give the "
                       "folder that holds them",

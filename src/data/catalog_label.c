@@ -86,6 +86,7 @@ static tp_status add_csv_names(tp__build *build, tp_error *err)
 
 tp_status tp__catalog_name_classes(tp__build *build, tp_error *err)
 {
+  if (build->options->n_labels > 0 && build->options->labels == NULL) return TP_OK;
   if (build->options->n_labels > 0) {
     TP__TRY(use_given(build, err));
   } else {
@@ -100,23 +101,23 @@ tp_status tp__catalog_number_label(const tp__build *build, int64_t number, int64
                                    int32_t *label, tp_error *err)
 {
   const tp__catalog *c = build->catalog;
-  int64_t base = build->options->label_base, classes = TP__CLASSES_MAX, at = -1;
-  if (c->n_labels > 0) classes = (int64_t)c->n_labels;
+  size_t known = c->n_labels > 0 ? c->n_labels : build->options->n_labels;
+  int64_t base = build->options->label_base, at = -1;
+  int64_t classes = known > 0 ? (int64_t)known : TP__CLASSES_MAX;
   if (!__builtin_sub_overflow(number, base, &at) && at >= 0 && at < classes) {
     *label = (int32_t)at;
     return TP_OK;
   }
   const char *hint = "";
-  if (c->n_labels > 0 && base == 0 && at == classes && smallest > 0)
+  if (known > 0 && base == 0 && at == classes && smallest > 0)
     hint = "; did you mean label_base 1?";
   if (base == 1 && number == 0) hint = "; did you mean label_base 0?";
-  if (c->n_labels == 0)
-    return tp__fail(err, TP_ERR_DATA, "label %lld is outside 0...%lld%s", (long long)number,
-                    (long long)classes - 1, hint);
+  if (known == 0)
+    return tp__fail(err, TP_ERR_DATA, "label %lld is outside %lld...%lld%s", (long long)number,
+                    (long long)base, (long long)(base + classes - 1), hint);
   return tp__fail(err, TP_ERR_DATA,
                   "label %lld is outside the classes: there are %zu, labels run %lld...%lld%s",
-                  (long long)number, c->n_labels, (long long)base, (long long)(base + classes - 1),
-                  hint);
+                  (long long)number, known, (long long)base, (long long)(base + classes - 1), hint);
 }
 
 tp_status tp__catalog_photo_label(const tp__build *build, const tp__data_file *photo,
@@ -135,8 +136,14 @@ tp_status tp__catalog_photo_label(const tp__build *build, const tp__data_file *p
     *label = (int32_t)at;
     return TP_OK;
   }
-  if (photo->list != NULL && is_number(name, &number))
+  bool by_number = build->options->n_labels > 0 && build->options->labels == NULL;
+  if ((photo->list != NULL || by_number) && is_number(name, &number))
     return tp__catalog_number_label(build, number, number, label, err);
+  if (by_number)
+    return tp__fail(err, TP_ERR_DATA,
+                    "the class \"%.200s\" is a name, but the %zu classes are known by number only: "
+                    "give their names (labels)",
+                    name, build->options->n_labels);
   return tp__fail(err, TP_ERR_DATA, "the class \"%.200s\" is not among the %zu class names", name,
                   build->catalog->n_labels);
 }

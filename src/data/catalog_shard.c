@@ -218,6 +218,8 @@ static tp_status decompress(struct work *w, const tp__source *source, tp_error *
   w->file->memory = fitted != NULL ? fitted : out.data;
   w->file->memory_size = out.size;
   tp__source memory = tp__source_memory(w->file->memory, out.size);
+  if (out.size == 0)
+    return fault(w, tp__fail(err, TP_ERR_DATA, "the file is empty (compressed)"), NULL, err);
   return scan_records(w, &memory, err);
 }
 
@@ -257,6 +259,8 @@ static void scan_file(void *arg, size_t index, int worker)
     file->changed = source.changed;
     status = scan_source(&w, &source, err);
     tp__source_close(&source);
+  } else {
+    status = fault(&w, status, NULL, err);
   }
   file->n_records = w.scan->n_records;
   w.scan->status = status;

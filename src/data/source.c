@@ -92,7 +92,9 @@ static const struct magic {
 static bool is_text(const uint8_t *bytes, size_t size)
 {
   for (size_t i = 0; i < size; i++)
-    if (bytes[i] < 32 && bytes[i] != '\n' && bytes[i] != '\r' && bytes[i] != '\t') return false;
+    if ((bytes[i] < 32 && bytes[i] != '\n' && bytes[i] != '\r' && bytes[i] != '\t') ||
+        bytes[i] == 0x7f || bytes[i] >= 0xf8) /* those are in no UTF-8 */
+      return false;
   return size > 0;
 }
 

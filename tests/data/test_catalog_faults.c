@@ -124,6 +124,15 @@ static void labels_as_they_may_be(void **state)
   tp__catalog_options o = {.patterns = &path, .n_patterns = 1};
   assert_fails(tp__catalog_open(&o, b->pool, NULL, &c, &err), TP_ERR_DATA,
                "label 2147483648 is outside 0...999999");
+  /* Classes known by number only have a count and no names. */
+  path = one_example(b, "0a200a0e0a05696d61676512050a030a01580a0e0a05636c61737312051a030a0167");
+  o.n_labels = 104;
+  assert_ok(tp__catalog_open(&o, b->pool, NULL, &c, &err));
+  assert_int_equal(tp__catalog_record(c, 1)->label, 103);
+  tp__catalog_free(c);
+  o.n_labels = 103;
+  assert_fails(tp__catalog_open(&o, b->pool, NULL, &c, &err), TP_ERR_DATA,
+               "label 103 is outside the classes: there are 103");
 }
 
 static void files_that_are_no_shards(void **state)
