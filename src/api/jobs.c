@@ -101,6 +101,9 @@ static tp_status make_run(const tp_train_options *o, tp_error *err)
 {
   if (o->run == NULL || o->run[0] == '\0')
     return tp__fail(err, TP_ERR_USAGE, "run: a folder for the run is wanted, as --run runs/first");
+  if (o->train.count == 0)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "train: no training data are given; wanted as --train 'DIR/train/*.tfrec'");
   TP__TRY(tp__make_folder(o->run, err));
   TP__TRY(refuse_or_replace(o->run, o->overwrite, err));
   char *path = tp__format("%s/recipe.ini", o->run);

@@ -182,9 +182,8 @@ tp_status tp__net_freeze(tp__net *net, int last_n, tp_error *err)
   while (backbone < net->n_layers && !net->layer[backbone].head) backbone++;
   if (last_n > backbone)
     return tp__fail(err, TP_ERR_USAGE,
-                    "the last %d layers cannot be trained: the backbone has %d; take fewer, or a "
-                    "negative number for all",
-                    last_n, backbone);
+                    "the last %d layers cannot be trained: the backbone has %d; take fewer", last_n,
+                    backbone);
   for (int i = 0; i < net->n_layers; i++)
     net->layer[i].trainable = i >= backbone || last_n < 0 || i >= backbone - last_n;
   return TP_OK;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "data/bad_records.h"
+#include "data/labels.h"
 #include "data_set.h"
 #include "ensemble.h"
 
@@ -109,8 +110,10 @@ static tp_status write_answers(const tp_predict_options *o, const tp__catalog *c
                                const tp__ensemble_result *r, tp_error *err)
 {
   tp__writer w;
-  const char *path = strcmp(o->out, "-") == 0 ? "/dev/stdout" : o->out;
-  TP__TRY(tp__writer_open(&w, path, err));
+  if (strcmp(o->out, "-") == 0)
+    TP__TRY(tp__writer_stdout(&w, err));
+  else
+    TP__TRY(tp__writer_open(&w, o->out, err));
   tp_status status = write_header(&w, o, r, err);
   for (int64_t i = 0; status == TP_OK && i < r->examples; i++)
     status = write_row(&w, o, r, tp__catalog_record(catalog, (size_t)i)->id,
@@ -125,7 +128,8 @@ static tp_status check_out(const tp_predict_options *o, tp_error *err)
 {
   if (o->out == NULL) return tp__fail(err, TP_ERR_USAGE, "out: where should the CSV be written?");
   struct stat st;
-  bool special = stat(o->out, &st) == 0 && !S_ISREG(st.st_mode); /* a pipe is opened only once */
+  /* A pipe is opened only once. */
+  bool special = stat(o->out, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
   if (special || strcmp(o->out, "-") == 0) return TP_OK;
   tp__writer w;
   TP__TRY(tp__writer_open(&w, o->out, err));
@@ -133,13 +137,36 @@ static tp_status check_out(const tp_predict_options *o, tp_error *err)
   return TP_OK;
 }
 
-/* Opens networks and data; both must be freed also after a failure. */
+/* The names of a labels file must be those that the network was trained with; a network that knows
+ * numbers only gets them. */
+static tp_status name_classes(const char *path, tp__labels *given, tp__ensemble_result *r,
+                              tp_error *err)
+{
+  if (path == NULL) return TP_OK;
+  tp_status status = tp__labels_read(path, given, err);
+  if (status != TP_OK) return tp__at(err, status, "labels");
+  if (given->count != (size_t)r->classes)
+    return tp__fail(err, TP_ERR_DATA,
+                    "labels: %s: has %zu names, the run was trained on %d classes", path,
+                    given->count, r->classes);
+  for (int c = 0; r->labels != NULL && c < r->classes; c++)
+    if (strcmp(given->name[c], r->labels[c]) != 0)
+      return tp__fail(err, TP_ERR_DATA,
+                      "labels: %s: class %d is \"%s\" there and \"%s\" in the run: leave labels "
+                      "out, the run knows its own",
+                      path, c, given->name[c], r->labels[c]);
+  r->labels = given->name;
+  return TP_OK;
+}
+
+/* Opens networks and data; all three must be freed also after a failure. */
 static tp_status open_both(const tp__job *job, const tp__ensemble_options *e,
-                           const tp_strings *inputs, bool need_labels, tp__ensemble_result *r,
-                           tp__catalog **catalog, tp_error *err)
+                           const tp_strings *inputs, bool need_labels, tp__labels *given,
+                           tp__ensemble_result *r, tp__catalog **catalog, tp_error *err)
 {
   if (inputs->count == 0) return tp__fail(err, TP_ERR_USAGE, "data: no data were given");
   TP__TRY(tp__ensemble_open(e, r, err));
+  TP__TRY(name_classes(e->data->labels, given, r, err));
   return tp__data_open(job, e->data, inputs, "data", need_labels ? r->labels : NULL,
                        need_labels ? r->classes : 0, need_labels, catalog, err);
 }
@@ -149,24 +176,28 @@ tp_status tp__predict(const tp__job *job, tp__backend *backend, const tp_predict
 {
   tp__ensemble_options e = {
       .runs = o->runs, .data = &o->data, .combine = o->combine, .tta = o->tta, .batch = o->batch};
+  tp__labels given = {0};
   tp__ensemble_result r = {0};
   tp__catalog *catalog = NULL;
   tp_status status = check_out(o, err);
-  if (status == TP_OK) status = open_both(job, &e, &o->inputs, false, &r, &catalog, err);
+  if (status == TP_OK) status = open_both(job, &e, &o->inputs, false, &given, &r, &catalog, err);
   if (status == TP_OK) status = check_ids(catalog, err);
   size_t n = status == TP_OK ? tp__catalog_count(catalog) : 0;
   if (status == TP_OK && o->expect > 0 && (uint64_t)o->expect != n)
     status =
         tp__fail(err, TP_ERR_DATA, "data: %zu records, %lld are expected", n, (long long)o->expect);
   if (status == TP_OK && o->label_names && r.labels == NULL)
-    status =
-        tp__fail(err, TP_ERR_USAGE,
-                 "label_names: the run was trained without a labels file: it knows numbers only");
+    status = tp__fail(err, TP_ERR_USAGE,
+                      "label_names: the run was trained without names: it knows numbers only; give "
+                      "them with labels");
   if (status == TP_OK) status = tp__ensemble_run(job, backend, &e, catalog, &r, err);
   if (status == TP_OK) status = write_answers(o, catalog, &r, err);
   if (status == TP_OK) status = list_bad(job, o, catalog, err);
-  if (status == TP_OK) tp__say(job->log, "%zu predictions: %s", n, o->out);
+  if (status == TP_OK)
+    tp__say(job->log, "%zu predictions: %s", n,
+            strcmp(o->out, "-") == 0 ? "standard output" : o->out);
   tp__ensemble_free(&r);
+  tp__labels_free(&given);
   tp__catalog_free(catalog);
   return status;
 }
@@ -196,12 +227,14 @@ tp_status tp__evaluate(const tp__job *job, tp__backend *backend, const tp_evalua
     return tp__evaluate_files(job, o, evaluation, err);
   tp__ensemble_options e = {
       .runs = o->runs, .data = &o->data, .combine = o->combine, .tta = o->tta, .batch = o->batch};
+  tp__labels given = {0};
   tp__ensemble_result r = {0};
   tp__catalog *catalog = NULL;
-  tp_status status = open_both(job, &e, &o->inputs, true, &r, &catalog, err);
+  tp_status status = open_both(job, &e, &o->inputs, true, &given, &r, &catalog, err);
   if (status == TP_OK) status = tp__ensemble_run(job, backend, &e, catalog, &r, err);
   if (status == TP_OK) status = score(catalog, &r, evaluation, err);
   tp__ensemble_free(&r);
+  tp__labels_free(&given);
   tp__catalog_free(catalog);
   return status;
 }

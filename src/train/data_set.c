@@ -19,7 +19,9 @@ tp_status tp__size_parse(const char *option, const char *text, int *height, int 
   }
   if (!ok || *end != '\0' || h < 1 || w < 1 || h > 16384 || w > 16384)
     return tp__fail(err, TP_ERR_USAGE,
-                    "%s: \"%s\" is no size; wanted 192, or HEIGHTxWIDTH as 192x160", option, text);
+                    "%s: \"%s\" is no size; wanted 192, or HEIGHTxWIDTH as 192x160, each from 1 to "
+                    "16384",
+                    option, text);
   *height = (int)h;
   *width = (int)w;
   return TP_OK;

@@ -36,16 +36,18 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
   };
   for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
     if (range[i].value >= range[i].low && range[i].value <= range[i].high) continue;
-    return tp__fail(err, TP_ERR_USAGE, "%s: %g is out of range; wanted %g to %g", range[i].name,
-                    range[i].value, range[i].low, range[i].high);
+    return tp__fail(err, TP_ERR_USAGE, "%s: %.10g is out of range; wanted %.10g to %.10g",
+                    range[i].name, range[i].value, range[i].low, range[i].high);
   }
-  if (!(fabs(o->rotate) <= 1))
+  if (!(o->rotate >= 0 && o->rotate <= 1))
     return tp__fail(err, TP_ERR_USAGE,
                     "rotate: %g: the value is a fraction of a turn, 0 to 1 (0.1 is 36 degrees)",
                     o->rotate);
   if (o->train.count == 0) return tp__fail(err, TP_ERR_USAGE, "train: no training data were given");
   if (o->epochs + o->fine_tune_epochs == 0)
-    return tp__fail(err, TP_ERR_USAGE, "epochs and fine_tune_epochs are both 0: nothing to do");
+    return tp__fail(
+        err, TP_ERR_USAGE,
+        "epochs and fine_tune_epochs are both 0: there is nothing to do; set one of them");
   return TP_OK;
 }
 
@@ -79,7 +81,8 @@ static tp_status open_data(tp__fitter *f, tp__labels *names, tp_error *err)
   const tp_train_options *o = f->o;
   const tp_data_options *d = &o->data;
   size_t known = 0;
-  if (d->labels != NULL) TP__TRY(tp__labels_read(d->labels, names, err));
+  tp_status status = d->labels == NULL ? TP_OK : tp__labels_read(d->labels, names, err);
+  if (status != TP_OK) return tp__at(err, status, "labels");
   known = names->count;
   TP__TRY(tp__data_open(f->job, d, &o->train, "training set", known > 0 ? names->name : NULL,
                         (int)known, true, &f->train, err));
@@ -89,6 +92,13 @@ static tp_status open_data(tp__fitter *f, tp__labels *names, tp_error *err)
   if (classes < 2)
     return tp__fail(err, TP_ERR_DATA,
                     "training set: all examples are of one class: nothing to learn");
+  /* The largest label decides: one that is far off, or ids in place of classes, would ask for a
+   * giant head. */
+  if (folders == 0 && (size_t)classes > tp__catalog_count(f->train))
+    return tp__fail(err, TP_ERR_DATA,
+                    "training set: the labels run up to %d, but there are only %zu examples: say "
+                    "how many classes there are with a file of their names (labels)",
+                    classes - 1, tp__catalog_count(f->train));
   f->identity.spec.classes = classes;
   if (folders > 0) {
     const char **list = tp__arena_alloc(&f->identity.arena, folders * sizeof *list);
@@ -115,7 +125,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
                  .decode = {.accurate_dct = f->identity.accurate_dct,
                             .exif_rotate = o->data.exif_rotate},
                  .flip = o->flip,
-                 .rotate = (float)fabs(o->rotate),
+                 .rotate = (float)o->rotate,
                  .fill_value = (float)o->rotate_fill_value},
       .batch = f->batch,
       .training = true,
@@ -159,6 +169,10 @@ static tp_status open_network(tp__fitter *f, tp_error *err)
   tp__net *net = NULL;
   TP__TRY(tp__net_build(&f->identity.spec, false, &net, err));
   tp_status status = load_weights(f, net, err);
+  if (status == TP_OK && f->o->fine_tune_epochs > 0) {
+    status = tp__net_freeze(net, f->o->fine_tune_layers, err);
+    if (status != TP_OK) status = tp__at(err, status, "fine_tune_layers");
+  }
   tp__net_free(net);
   return status;
 }
