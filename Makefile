@@ -56,7 +56,7 @@ demo: $(STAMPS)/packages $(STAMPS)/weights
 	$(BUILD)/tepal demo
 
 test: setup
-	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD)
 	meson test -C $(BUILD) --print-errorlogs
 	@grep -h 'skipped: ' $(BUILD)/meson-logs/testlog.txt | sort | uniq -c || true
 	$(VENV)/bin/python tests/interop/run.py $(BUILD)
