@@ -3,6 +3,7 @@
  *
  *   main.c      which command, --help, exit code
  *   flags.c     words of the command line into an option struct
+ *   help.c      the options as --help shows them; what was probably meant
  *   screen.c    log lines and the progress bar
  *   commands.c  the commands; demo.c: `tepal demo`
  *
@@ -31,6 +32,7 @@ typedef struct cli_common {
   bool help;
   const char **positional; /* [n_positional]; the words themselves. freed by cli_common_free */
   size_t n_positional;
+  const char *option; /* the first word that set an option of the struct; NULL: none did */
 } cli_common;
 
 /* One flag of a command that is not in an option struct. given: set to the value (or "true" for a
@@ -47,8 +49,16 @@ tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *ex
                    cli_common *common, tp_error *error);
 void cli_common_free(cli_common *common);
 
-/* The options of a kind as --help shows them. */
+/* The options of a kind as --help shows them, fitted to the terminal's width. */
 void cli_print_options(FILE *to, tp_options_kind kind);
+
+/* The name that is nearest to a word ('-' and '_' are the same), among count names; NULL: none is
+ * near. */
+const char *cli_nearest(const char *word, const char *const *names, size_t count);
+
+/* The text of an error that starts with an option's name, as "epochs: ...", gets the flag in its
+ * place: "--epochs: ...". */
+void cli_print_error(const char *command, const tp_error *error, tp_status status);
 
 /* ---- screen ---- */
 
@@ -63,9 +73,13 @@ void cli_screen_start(cli_screen *screen, bool quiet);
 void cli_screen_log(void *screen, tp_level level, const char *text);
 void cli_screen_progress(void *screen, const tp_progress *progress);
 
-/* Opens a context that logs to the screen and stops on SIGINT and SIGTERM. */
+/* Opens a context that logs to the screen and stops on SIGINT, SIGTERM and SIGHUP. Returns:
+ * cli_context_free. */
 tp_status cli_context(cli_screen *screen, const cli_common *common, tp_context **context,
                       tp_error *error);
+void cli_context_free(tp_context *context);
+/* Columns of the terminal behind a file descriptor; other when it is none. */
+int cli_columns(int descriptor, int other);
 
 /* ---- commands: each prints its own help, and returns a status with error filled ---- */
 

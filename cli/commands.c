@@ -13,7 +13,7 @@ struct job {
 
 static void end(struct job *j)
 {
-  tp_context_free(j->context);
+  cli_context_free(j->context);
   cli_common_free(&j->common);
 }
 
@@ -38,6 +38,24 @@ static void say_result(const cli_screen *s, const char *run, const tp_train_resu
   fprintf(stderr, "\n");
 }
 
+/* What else stands beside --resume would have no effect. */
+static tp_status check_resume(const cli_common *c, tp_error *error)
+{
+  const char *other = c->option != NULL ? c->option : c->n_positional > 0 ? c->positional[0] : NULL;
+  if (other == NULL) return TP_OK;
+  return cli_usage(error,
+                   "--resume: takes everything from the run's recipe.ini; %s can't be given "
+                   "with it",
+                   other);
+}
+
+/* By its name, so that a folder of photos or a shard is not read as one. */
+static bool is_recipe(const char *path)
+{
+  size_t n = strlen(path);
+  return n > 4 && strcmp(path + n - 4, ".ini") == 0;
+}
+
 tp_status cli_train(const cli_words *words, tp_error *error)
 {
   struct job j = {0};
@@ -55,11 +73,14 @@ tp_status cli_train(const cli_words *words, tp_error *error)
   if (status == TP_OK && j.common.n_positional > 1)
     status = cli_usage(error, "\"%s\": one recipe at most; data are given with --train and --val",
                        j.common.positional[1]);
-  if (status == TP_OK && resume.given != NULL && words->count > 2 && o.run != NULL)
-    status = cli_usage(
-        error, "--resume: the run's own recipe says everything else; --run does not belong here");
+  if (status == TP_OK && resume.given != NULL) status = check_resume(&j.common, error);
   if (status == TP_OK && j.common.n_positional == 1) {
     const char *recipe = j.common.positional[0];
+    if (!is_recipe(recipe)) {
+      status = cli_usage(error, "\"%s\": a recipe.ini is wanted here; data are given with --train",
+                         recipe);
+      goto out;
+    }
     tp_options_free(TP_OPTIONS_TRAIN, &o);
     tp_options_default(TP_OPTIONS_TRAIN, &o);
     status = tp_options_read(TP_OPTIONS_TRAIN, &o, recipe, error);
@@ -95,8 +116,10 @@ tp_status cli_predict(const cli_words *words, tp_error *error)
   }
   o.runs = (tp_strings){j.common.positional, j.common.n_positional};
   if (status == TP_OK && o.runs.count == 0)
+    status = cli_usage(error, "which run? As: tepal predict runs/first --data 'DIR/*.tfrec'");
+  if (status == TP_OK && o.inputs.count == 0)
     status =
-        cli_usage(error, "predict: which run? As: tepal predict runs/first --data 'DIR/*.tfrec'");
+        cli_usage(error, "which data? As: tepal predict %s --data 'DIR/*.tfrec'", o.runs.item[0]);
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) status = tp_predict(j.context, &o, error);
 out:
@@ -123,10 +146,12 @@ tp_status cli_evaluate(const cli_words *words, tp_error *error)
   o.runs = (tp_strings){j.common.positional, j.common.n_positional};
   bool files = o.predictions != NULL || o.truth != NULL;
   if (status == TP_OK && !files && o.runs.count == 0)
+    status = cli_usage(error, "a run with --data is wanted, or --predictions with --truth");
+  if (status == TP_OK && !files && o.inputs.count == 0)
     status =
-        cli_usage(error, "evaluate: a run with --data is wanted, or --predictions with --truth");
+        cli_usage(error, "which data? As: tepal evaluate %s --data 'DIR/*.tfrec'", o.runs.item[0]);
   if (status == TP_OK && files && (o.runs.count > 0 || o.inputs.count > 0))
-    status = cli_usage(error, "evaluate: either runs with --data, or --predictions with --truth");
+    status = cli_usage(error, "either runs with --data, or --predictions with --truth");
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) status = tp_evaluate(j.context, &o, &evaluation, error);
   if (status == TP_OK) status = tp_evaluation_text(&evaluation, &text, error);
@@ -157,7 +182,7 @@ tp_status cli_inspect(const cli_words *words, tp_error *error)
   }
   o.inputs = (tp_strings){j.common.positional, j.common.n_positional};
   if (status == TP_OK && o.inputs.count == 0)
-    status = cli_usage(error, "inspect: of what? As: tepal inspect 'DIR/*/*.tfrec'");
+    status = cli_usage(error, "of what? As: tepal inspect 'DIR/*/*.tfrec'");
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) status = tp_inspect(j.context, &o, &found, error);
   if (status == TP_OK) printf("%s", found.text);
@@ -187,7 +212,7 @@ tp_status cli_pack(const cli_words *words, tp_error *error)
   }
   o.inputs = (tp_strings){j.common.positional, j.common.n_positional};
   if (status == TP_OK && o.inputs.count == 0)
-    status = cli_usage(error, "pack: what? As: tepal pack photos --out shards");
+    status = cli_usage(error, "what? As: tepal pack photos --out shards");
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) status = tp_pack(j.context, &o, error);
 out:
@@ -209,8 +234,7 @@ tp_status cli_draw(const cli_words *words, tp_error *error)
     goto out;
   }
   if (status == TP_OK && j.common.n_positional > 0)
-    status =
-        cli_usage(error, "draw: \"%s\": the folder is given with --out", j.common.positional[0]);
+    status = cli_usage(error, "\"%s\": the folder is given with --out", j.common.positional[0]);
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) status = tp_draw(j.context, &o, error);
 out:
@@ -252,8 +276,7 @@ tp_status cli_summary(const cli_words *words, tp_error *error)
     goto out;
   }
   if (status == TP_OK && j.common.n_positional != 1)
-    status = cli_usage(error,
-                       "summary: one network or run is wanted, as: tepal summary efficientnet-b0");
+    status = cli_usage(error, "one network or run is wanted, as: tepal summary efficientnet-b0");
   if (status == TP_OK) status = number_flag(&flag[SIZE], 1, 16384, &size, error);
   if (status == TP_OK) status = number_flag(&flag[CLASSES], 0, 1000000, &classes, error);
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
@@ -291,8 +314,7 @@ tp_status cli_weights(const cli_words *words, tp_error *error)
   size_t n = j.common.n_positional;
   const char **word = j.common.positional;
   bool list = n == 1 && strcmp(word[0], "list") == 0, get = n == 2 && strcmp(word[0], "get") == 0;
-  if (status == TP_OK && !list && !get)
-    status = cli_usage(error, "weights: list, or get NAME, is wanted");
+  if (status == TP_OK && !list && !get) status = cli_usage(error, "list, or get NAME, is wanted");
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   tp_pretrained p;
   for (size_t i = 0; status == TP_OK && list && tp_pretrained_at(j.context, i, &p); i++)
@@ -315,7 +337,7 @@ tp_status cli_devices(const cli_words *words, tp_error *error)
     goto out;
   }
   if (status == TP_OK && j.common.n_positional > 0)
-    status = cli_usage(error, "devices: takes no words");
+    status = cli_usage(error, "\"%s\": devices takes no words", j.common.positional[0]);
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) printf("%s\n", tp_context_device(j.context));
 out:

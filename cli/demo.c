@@ -130,7 +130,7 @@ tp_status cli_demo(const cli_words *words, tp_error *error)
     goto out;
   }
   if (status == TP_OK && common.n_positional > 0)
-    status = cli_usage(error, "demo: \"%s\": the folder is given with --out", common.positional[0]);
+    status = cli_usage(error, "\"%s\": the folder is given with --out", common.positional[0]);
   d.folder = flag[OUT].given != NULL ? flag[OUT].given : "demo";
   if (status == TP_OK) status = name_files(&d, error);
   if (status == TP_OK) status = cli_context(&screen, &common, &d.context, error);
@@ -139,7 +139,7 @@ tp_status cli_demo(const cli_words *words, tp_error *error)
   if (status == TP_OK) status = predict(&d, error);
   if (status == TP_OK) status = score(&d, error);
 out:
-  tp_context_free(d.context);
+  cli_context_free(d.context);
   cli_common_free(&common);
   return status;
 }

@@ -64,6 +64,15 @@ struct reader {
   cli_common *common;
 };
 
+/* "learning_rate" as it is written on the command line. */
+static const char *dashed(const char *name, char text[64])
+{
+  snprintf(text, 64, "%s", name);
+  for (char *p = text; *p != '\0'; p++)
+    if (*p == '_') *p = '-';
+  return text;
+}
+
 /* The value of a flag: behind its '=', or the next word. */
 static tp_status value_of(struct reader *r, const struct flag *f, const char **value,
                           tp_error *error)
@@ -71,7 +80,7 @@ static tp_status value_of(struct reader *r, const struct flag *f, const char **v
   *value = f->value;
   if (*value != NULL) return TP_OK;
   if (r->at >= r->words->count || is_flag(r->words->word[r->at]))
-    return cli_usage(error, "--%s: a value is wanted", f->name);
+    return cli_usage(error, "--%s: a value is wanted", dashed(f->name, (char[64]){0}));
   *value = r->words->word[r->at++];
   return TP_OK;
 }
@@ -81,6 +90,8 @@ static tp_status read_common(struct reader *r, const struct flag *f, bool *known
   cli_common *c = r->common;
   const char *value = NULL;
   *known = true;
+  bool is_switch = strcmp(f->name, "help") == 0 || strcmp(f->name, "quiet") == 0;
+  if (is_switch && f->value != NULL) return cli_usage(error, "--%s: takes no value", f->name);
   if (strcmp(f->name, "help") == 0) {
     c->help = true;
   } else if (strcmp(f->name, "quiet") == 0) {
@@ -93,7 +104,7 @@ static tp_status read_common(struct reader *r, const struct flag *f, bool *known
     if (status != TP_OK) return status;
     char *end = NULL;
     long n = strtol(value, &end, 10);
-    if (*end != '\0' || n < 0 || n > 1024)
+    if (end == value || *end != '\0' || n < 0 || n > 1024)
       return cli_usage(error, "--threads: \"%s\" is not a number from 0 (all processors) to 1024",
                        value);
     c->threads = (int)n;
@@ -110,18 +121,55 @@ static tp_status read_extra(struct reader *r, const struct flag *f, bool *known,
     if (strcmp(r->extra[i].name, f->name) != 0) continue;
     *known = true;
     if (!r->extra[i].is_switch) return value_of(r, f, &r->extra[i].given, error);
+    if (f->value != NULL) return cli_usage(error, "--%s: takes no value", f->name);
     r->extra[i].given = "true";
     return TP_OK;
   }
   return TP_OK;
 }
 
+/* Whether a name is an option of the command's struct. */
+static bool is_option(const struct reader *r, const char *name)
+{
+  tp_option o;
+  for (size_t i = 0; r->options != NULL && tp_options_at((tp_options_kind)r->kind, i, &o); i++)
+    if (strcmp(o.name, name) == 0) return true;
+  return false;
+}
+
+static tp_status no_such_flag(const struct reader *r, const struct flag *f, tp_error *error)
+{
+  enum { MOST = 128 };
+  const char *names[MOST] = {"help", "quiet", "threads", "device"};
+  size_t n = 4;
+  char text[64], other[64];
+  tp_option o;
+  for (size_t i = 0; i < r->n_extra && n < MOST; i++) names[n++] = r->extra[i].name;
+  for (size_t i = 0; r->options != NULL && n < MOST; i++)
+    if (tp_options_at((tp_options_kind)r->kind, i, &o))
+      names[n++] = o.name;
+    else
+      break;
+  if (f->negated && is_option(r, f->name + 3))
+    return cli_usage(error, "--%s: --%s takes a value and has no opposite", dashed(f->name, text),
+                     dashed(f->name + 3, other));
+  const char *near = cli_nearest(f->name, names, n);
+  if (near != NULL)
+    return cli_usage(error, "--%s: there is no such flag; is --%s meant?", dashed(f->name, text),
+                     dashed(near, other));
+  return cli_usage(error, "--%s: there is no such flag here; --help lists them",
+                   dashed(f->name, text));
+}
+
 static tp_status read_option(struct reader *r, const struct flag *f, tp_error *error)
 {
-  if (r->options == NULL) return cli_usage(error, "--%s: there is no such flag here", f->name);
   tp_options_kind kind = (tp_options_kind)r->kind;
-  if (f->negated && tp_options_is_switch(kind, f->name + 3)) {
-    if (f->value != NULL) return cli_usage(error, "--%s: takes no value", f->name);
+  bool off = f->negated && r->options != NULL && tp_options_is_switch(kind, f->name + 3);
+  if (!off && !is_option(r, f->name)) return no_such_flag(r, f, error);
+  if (r->common->option == NULL) r->common->option = r->words->word[r->at - 1];
+  if (off) {
+    if (f->value != NULL)
+      return cli_usage(error, "--%s: takes no value", dashed(f->name, (char[64]){0}));
     return tp_options_set(kind, r->options, f->name + 3, "false", error);
   }
   if (tp_options_is_switch(kind, f->name))
@@ -164,7 +212,9 @@ tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *ex
   bool flags_end = false;
   while (status == TP_OK && r.at < words->count) {
     const char *word = words->word[r.at++];
-    if (!flags_end && strcmp(word, "--") == 0)
+    if (word[0] == '\0')
+      status = cli_usage(error, "one of the words is empty: is a variable of the shell not set?");
+    else if (!flags_end && strcmp(word, "--") == 0)
       flags_end = true;
     else if (!flags_end && is_flag(word))
       status = read_flag(&r, word, error);
@@ -178,27 +228,4 @@ void cli_common_free(cli_common *common)
 {
   free(common->positional);
   *common = (cli_common){0};
-}
-
-void cli_print_options(FILE *to, tp_options_kind kind)
-{
-  tp_option o;
-  const char *group = "";
-  for (size_t i = 0; tp_options_at(kind, i, &o); i++) {
-    if (strcmp(group, o.group) != 0) {
-      fprintf(to, "\n%s\n", o.group);
-      group = o.group;
-    }
-    char flag[96];
-    bool on = o.value == NULL && o.initial != NULL && strcmp(o.initial, "true") == 0;
-    snprintf(flag, sizeof flag, "--%s%s%s%s", on ? "[no-]" : "", o.name, o.value ? " " : "",
-             o.value ? o.value : "");
-    for (char *p = flag; *p != '\0' && *p != ' '; p++)
-      if (*p == '_') *p = '-';
-    fprintf(to, "  %-36s %s", flag, o.help);
-    if (o.initial != NULL && o.value != NULL) fprintf(to, " (%s)", o.initial);
-    fprintf(to, "\n");
-  }
-  fprintf(to, "\ncommon\n  %-36s %s\n  %-36s %s\n  %-36s %s\n", "--threads N",
-          "0: all processors (0)", "--device NAME", "auto, cpu (auto)", "--quiet", "warnings only");
 }

@@ -1,5 +1,6 @@
 /* main - which command, and the exit code; see cli.h */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "cli.h"
@@ -48,16 +49,30 @@ static tp_status run_command(const char *name, const cli_words *words)
   for (int i = 0; i < COMMANDS; i++) {
     if (strcmp(commands[i].name, name) != 0) continue;
     tp_status status = close_output(commands[i].run(words, &error));
-    if (status != TP_OK && error.text[0] != '\0')
-      fprintf(stderr, "tepal %s: %s%s\n", name, status == TP_STOPPED ? "" : "error: ", error.text);
+    if (status != TP_OK && error.text[0] != '\0') cli_print_error(name, &error, status);
     return status;
   }
-  fprintf(stderr, "tepal: there is no command \"%s\"; tepal --help lists them\n", name);
+  const char *names[COMMANDS];
+  for (int i = 0; i < COMMANDS; i++) names[i] = commands[i].name;
+  const char *near = cli_nearest(name, names, COMMANDS);
+  if (near != NULL)
+    fprintf(stderr, "tepal: there is no command \"%s\"; is \"%s\" meant?\n", name, near);
+  else
+    fprintf(stderr, "tepal: there is no command \"%s\"; tepal --help lists them\n", name);
   return TP_ERR_USAGE;
+}
+
+/* A closed standard descriptor would be given to the next file that is opened, and messages would
+ * end up in it. Open for reading, it fails when it is written to, as a closed one does. */
+static void keep_standard_descriptors(void)
+{
+  for (int fd = 0; fd <= 2; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) != fd) return;
 }
 
 int main(int argc, char **argv)
 {
+  keep_standard_descriptors();
   if (argc < 2) {
     print_help(stderr);
     return TP_ERR_USAGE;

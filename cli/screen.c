@@ -12,11 +12,11 @@ void cli_screen_start(cli_screen *s, bool quiet)
   *s = (cli_screen){.terminal = isatty(STDERR_FILENO) == 1, .quiet = quiet};
 }
 
-static int columns(void)
+int cli_columns(int descriptor, int other)
 {
   struct winsize size = {0};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return other;
 }
 
 void cli_screen_log(void *user, tp_level level, const char *text)
@@ -51,7 +51,8 @@ void cli_screen_progress(void *user, const tp_progress *p)
     return;
   }
   char text[512];
-  fprintf(stderr, "\r%s\033[K", tp_progress_text(p, columns() - 1, text, sizeof text));
+  fprintf(stderr, "\r%s\033[K",
+          tp_progress_text(p, cli_columns(STDERR_FILENO, 80) - 1, text, sizeof text));
   s->bar = !last;
   if (last) fprintf(stderr, "\n");
   fflush(stderr);
@@ -66,6 +67,14 @@ static void on_signal(int number)
   signal(number, SIG_DFL); /* a second one ends at once */
 }
 
+/* A signal that the parent had ignored (nohup) stays so. */
+static void stop_on(int number)
+{
+  struct sigaction before;
+  if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
+  signal(number, on_signal);
+}
+
 tp_status cli_context(cli_screen *screen, const cli_common *common, tp_context **context,
                       tp_error *error)
 {
@@ -78,9 +87,16 @@ tp_status cli_context(cli_screen *screen, const cli_common *common, tp_context *
   tp_status status = tp_context_new(&o, context, error);
   if (status != TP_OK) return status;
   running = *context;
-  signal(SIGINT, on_signal);
-  signal(SIGTERM, on_signal);
+  stop_on(SIGINT);
+  stop_on(SIGTERM);
+  stop_on(SIGHUP);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a file-size limit becomes a message, not a death */
   return TP_OK;
+}
+
+void cli_context_free(tp_context *context)
+{
+  running = NULL;
+  tp_context_free(context);
 }
