@@ -66,6 +66,8 @@ tp_status tp__writer_stdout(tp__writer *w, tp_error *err)
 {
   *w = (tp__writer){.path = tp__strdup("standard output", err)};
   if (w->path == NULL) return TP_ERR_INTERNAL;
+  int flags = fcntl(STDOUT_FILENO, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY) return open_failed(w, EBADF, err);
   int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   w->file = fd < 0 ? NULL : fdopen(fd, "wb");
   if (w->file != NULL) return TP_OK;

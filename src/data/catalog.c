@@ -90,8 +90,8 @@ static tp_status nothing_found(const tp__catalog *c, const char *pattern, tp_err
   if (b->number >= 0)
     snprintf(where, sizeof where, "record %lld at byte %llu: ", (long long)b->number,
              (unsigned long long)b->offset);
-  return tp__fail(err, TP_ERR_DATA, "%s: none of its %zu records can be used; the first: %s: %s%s",
-                  pattern, c->n_bad, b->file, where, b->reason);
+  return tp__fail(err, TP_ERR_DATA, "none of the %zu records can be used; the first: %s: %s%s",
+                  c->n_bad, b->file, where, b->reason);
 }
 
 static tp_status build_all(tp__build *build, const tp__log *log, tp_error *err)

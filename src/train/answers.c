@@ -106,14 +106,16 @@ static tp_status write_row(tp__writer *w, const tp_predict_options *o, const tp_
   return tp__writer_printf(w, err, "\n");
 }
 
+static tp_status open_out(const tp_predict_options *o, tp__writer *w, tp_error *err)
+{
+  return strcmp(o->out, "-") == 0 ? tp__writer_stdout(w, err) : tp__writer_open(w, o->out, err);
+}
+
 static tp_status write_answers(const tp_predict_options *o, const tp__catalog *catalog,
                                const tp__ensemble_result *r, tp_error *err)
 {
   tp__writer w;
-  if (strcmp(o->out, "-") == 0)
-    TP__TRY(tp__writer_stdout(&w, err));
-  else
-    TP__TRY(tp__writer_open(&w, o->out, err));
+  TP__TRY(open_out(o, &w, err));
   tp_status status = write_header(&w, o, r, err);
   for (int64_t i = 0; status == TP_OK && i < r->examples; i++)
     status = write_row(&w, o, r, tp__catalog_record(catalog, (size_t)i)->id,
@@ -130,9 +132,9 @@ static tp_status check_out(const tp_predict_options *o, tp_error *err)
   struct stat st;
   /* A pipe is opened only once. */
   bool special = stat(o->out, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-  if (special || strcmp(o->out, "-") == 0) return TP_OK;
+  if (special) return TP_OK;
   tp__writer w;
-  TP__TRY(tp__writer_open(&w, o->out, err));
+  TP__TRY(open_out(o, &w, err));
   tp__writer_cancel(&w);
   return TP_OK;
 }
