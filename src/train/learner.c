@@ -17,6 +17,7 @@ struct tp__learner {
   int batch;
   size_t picture;         /* numbers in one example's pixels */
   bool dropout;           /* the training program wants keys */
+  bool counts;            /* ... and the number of the step */
   float *example_weights; /* [batch] */
   int32_t *no_labels;     /* [batch] zeros, for scoring pictures without labels */
   tp__arena arena;
@@ -59,7 +60,9 @@ static tp_status add_update(tp__learner *l, tp__net *net, const tp__optimizer *o
   tp__shape scalar = {0}, per_example = tp__shape_make(1, (int64_t[]){TP__N});
   TP__TRY(tp__graph_input(g, "weights", TP__F32, &per_example, &w->weights, err));
   TP__TRY(tp__graph_input(g, "rate", TP__F32, &scalar, &w->rate, err));
-  TP__TRY(tp__graph_input(g, "step", TP__F32, &scalar, &w->step, err));
+  l->counts = optimizer->kind == TP__OPTIMIZER_ADAM;
+  w->step = TP__NONE;
+  if (l->counts) TP__TRY(tp__graph_input(g, "step", TP__F32, &scalar, &w->step, err));
   TP__TRY(tp__graph_add(g, TP__OP_WEIGHTED_SUM, (tp__value[]){w->losses, w->weights}, 2, NULL,
                         &w->sum, err));
   TP__TRY(list_trainable(l, net, param, err));
@@ -247,10 +250,13 @@ static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const 
   float number = (float)(iteration + 1), share = 1.0f / (float)b->n;
   for (int64_t i = 0; i < b->n; i++)
     l->example_weights[i] = weights != NULL ? weights[i] * share : share;
-  tp__feed feed[] = {input,           {"labels", b->labels}, {"weights", l->example_weights},
-                     {"rate", &rate}, {"step", &number},     {"keys", b->keys}};
+  tp__feed feed[6] = {
+      input, {"labels", b->labels}, {"weights", l->example_weights}, {"rate", &rate}};
+  size_t n = 4;
+  if (l->counts) feed[n++] = (tp__feed){"step", &number};
+  if (l->dropout) feed[n++] = (tp__feed){"keys", b->keys};
   tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
-  return l->backend->run(l->training, feed, l->dropout ? 6 : 5, fetch, 2, b->n, err);
+  return l->backend->run(l->training, feed, n, fetch, 2, b->n, err);
 }
 
 static tp_status score(tp__learner *l, tp__feed input, const tp__batch *b, float *losses,

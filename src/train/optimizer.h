@@ -21,8 +21,8 @@ typedef struct tp__optimizer {
 tp_status tp__optimizer_make(const tp_train_options *options, tp__optimizer *optimizer,
                              tp_error *err) TP_CHECKED;
 
-/* rate: shared scalar; step: shared scalar, 1 for the first update. Adds the new slots' names and
- * shapes, zeroed, to slots. */
+/* rate: shared scalar; step: shared scalar, 1 for the first update (SGD: TP__NONE will do). Adds
+ * the new slots' names and shapes, zeroed, to slots. */
 tp_status tp__optimizer_add(const tp__optimizer *optimizer, tp__graph *graph, tp__value param,
                             tp__value gradient, tp__value rate, tp__value step, tp__tensors *slots,
                             tp_error *err) TP_CHECKED;
