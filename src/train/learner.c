@@ -117,6 +117,23 @@ static tp_status build_scoring(const tp__learner_options *o, tp__net **out, tp_e
   return status;
 }
 
+/* Every number that the network reads is there: a checkpoint may come from anywhere. */
+static tp_status check_weights(const tp__net *net, const tp__tensors *weights, tp_error *err)
+{
+  for (int i = 0; i < net->n_parameters; i++) {
+    const tp__parameter *p = &net->parameter[i];
+    const tp__tensor *t = tp__tensors_find(weights, p->name);
+    if (p->dtype != TP__F32 ||
+        (t != NULL && t->dtype == TP__F32 && tp__shape_equal(&t->shape, &p->shape)))
+      continue;
+    return tp__fail(err, TP_ERR_DATA,
+                    "the weights do not fit the network: %s is missing or has "
+                    "another shape",
+                    p->name);
+  }
+  return TP_OK;
+}
+
 /* The state's first content: the weights (floats only: the device has no use for counts) and the
  * slots. */
 static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp__tensors *slots,
@@ -189,6 +206,7 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
   if (l->example_weights == NULL || l->no_labels == NULL) goto out;
   bool split = !o->score_only && o->last_n == 0;
   status = build_scoring(o, &scoring, err);
+  if (status == TP_OK) status = check_weights(scoring, weights, err);
   if (status == TP_OK && !o->score_only) status = build_training(l, o, &training, err);
   if (status == TP_OK) status = make_state(l, weights, slots, err);
   if (status == TP_OK && split) status = compile_backbone(l, o, err);

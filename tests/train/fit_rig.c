@@ -43,7 +43,8 @@ static bool wants_stop(void *user)
 {
   struct listening *l = user;
   l->asked++;
-  return l->a->stop_after > 0 && l->asked > l->a->stop_after;
+  int most = l->a->stop_after;
+  return most < 0 || (most > 0 && l->asked > most);
 }
 
 static void hear_progress(void *user, const tp_progress *p)

@@ -21,7 +21,8 @@ tp_train_options tiny_options(box *b, const tiny *data, const char *run);
 typedef struct attempt {
   int threads; /* 0: 2 */
   bool resume;
-  int stop_after; /* questions whether to stop that are answered with no; 0: never stops */
+  int stop_after; /* questions whether to stop that are answered with no; 0: never stops, -1: at
+                     once */
   const tp__observer *observer;
   /* filled */
   tp_train_result result;
