@@ -38,6 +38,17 @@ static tp_status name_files(struct demo *d, tp_error *error)
   return TP_OK;
 }
 
+/* Before anything is drawn. */
+static tp_status check_seed(const char *seed, tp_error *error)
+{
+  tp_train_options o;
+  tp_options_default(TP_OPTIONS_TRAIN, &o);
+  tp_status status =
+      seed != NULL ? tp_options_set(TP_OPTIONS_TRAIN, &o, "seed", seed, error) : TP_OK;
+  tp_options_free(TP_OPTIONS_TRAIN, &o);
+  return status;
+}
+
 static tp_status draw(struct demo *d, tp_error *error)
 {
   char folder[PATH + 16];
@@ -134,6 +145,7 @@ tp_status cli_demo(const cli_words *words, tp_error *error)
   d.folder = flag[OUT].given != NULL ? flag[OUT].given : "demo";
   if (status == TP_OK) status = name_files(&d, error);
   if (status == TP_OK) status = cli_context(&screen, &common, &d.context, error);
+  if (status == TP_OK) status = check_seed(flag[SEED].given, error);
   if (status == TP_OK) status = draw(&d, error);
   if (status == TP_OK) status = train(&d, flag[SEED].given, error);
   if (status == TP_OK) status = predict(&d, error);

@@ -73,16 +73,23 @@ static const char *dashed(const char *name, char text[64])
   return text;
 }
 
+static tp_status not_empty(const struct flag *f, const char *value, tp_error *error)
+{
+  if (value == NULL || value[0] != '\0') return TP_OK;
+  return cli_usage(error, "--%s: the value is empty: is a variable of the shell not set?",
+                   dashed(f->name, (char[64]){0}));
+}
+
 /* The value of a flag: behind its '=', or the next word. */
 static tp_status value_of(struct reader *r, const struct flag *f, const char **value,
                           tp_error *error)
 {
   *value = f->value;
-  if (*value != NULL) return TP_OK;
+  if (*value != NULL) return not_empty(f, *value, error);
   if (r->at >= r->words->count || is_flag(r->words->word[r->at]))
     return cli_usage(error, "--%s: a value is wanted", dashed(f->name, (char[64]){0}));
   *value = r->words->word[r->at++];
-  return TP_OK;
+  return not_empty(f, *value, error);
 }
 
 static tp_status read_common(struct reader *r, const struct flag *f, bool *known, tp_error *error)
@@ -177,10 +184,14 @@ static tp_status read_option(struct reader *r, const struct flag *f, tp_error *e
   const char *value = f->value;
   if (value == NULL && r->at < r->words->count && !is_flag(r->words->word[r->at]))
     value = r->words->word[r->at++];
-  tp_status status = tp_options_set(kind, r->options, f->name, value, error);
+  tp_status status = not_empty(f, value, error);
+  if (status == TP_OK) status = tp_options_set(kind, r->options, f->name, value, error);
   while (status == TP_OK && f->value == NULL && takes_several(kind, f->name) &&
-         r->at < r->words->count && !is_flag(r->words->word[r->at]))
-    status = tp_options_set(kind, r->options, f->name, r->words->word[r->at++], error);
+         r->at < r->words->count && !is_flag(r->words->word[r->at])) {
+    value = r->words->word[r->at++];
+    status = not_empty(f, value, error);
+    if (status == TP_OK) status = tp_options_set(kind, r->options, f->name, value, error);
+  }
   return status;
 }
 

@@ -78,6 +78,8 @@ static tp_status unknown_model(const char *name, tp_error *err)
     snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", models[i].name);
     if (remoteness(name, models[i].name) < remoteness(name, models[nearest].name)) nearest = i;
   }
+  if ((size_t)remoteness(name, models[nearest].name) * 2 > strlen(name))
+    return tp__fail(err, TP_ERR_USAGE, "unknown model \"%.64s\": the models are: %s", name, list);
   return tp__fail(err, TP_ERR_USAGE, "unknown model \"%.64s\": was %s meant? The models are: %s",
                   name, models[nearest].name, list);
 }
