@@ -2,19 +2,33 @@
  * Expected: ../shared/golden holds one network in three formats and a narrow one in five, written
  * by Keras 2, Keras 3 and the safetensors package (README there); ../shared/data/lite0/tensors.txt
  * lists PyTorch's names and shapes of the Lite0 file (found by TEPAL_LITE0 or in the cache folder;
- * skipped when it is in neither). */
+ * skipped when it is in neither). TEPAL_GOLDEN names another folder of the same layout. */
 #include "weights_testing.h"
 
 static char unpacked[3][256];
 enum { LEGACY, KERAS3, SAFETENSORS };
+
+/* The golden folder, or NULL. Static memory. */
+static const char *golden(void)
+{
+  static char path[1100];
+  const char *set = getenv("TEPAL_GOLDEN"), *shared = shared_folder();
+  if (set == NULL && shared == NULL) return NULL;
+  snprintf(path, sizeof path, set != NULL ? "%s" : "%s/golden", set != NULL ? set : shared);
+  return path;
+}
+
+#define need_golden()                                                                              \
+  do {                                                                                             \
+    if (golden() == NULL) need_shared();                                                           \
+  } while (0)
 
 static void unpack(void)
 {
   static const char *const name[] = {"b0_notop.h5", "b0_notop.weights.h5", "b0_notop.safetensors"};
   for (size_t i = 0; i < 3 && unpacked[i][0] == '\0'; i++) {
     snprintf(unpacked[i], sizeof unpacked[i], "%s/%s", test_folder, name[i]);
-    char *command =
-        tp__format("xz -dc %s/golden/%s.xz > %s", shared_folder(), name[i], unpacked[i]);
+    char *command = tp__format("xz -dc %s/%s.xz > %s", golden(), name[i], unpacked[i]);
     assert_int_equal(system(command), 0);
     free(command);
   }
@@ -31,7 +45,7 @@ static void read_into(const char *path, tp__tensors *set, const char *format)
 static void three_formats_of_b0(void **state)
 {
   (void)state;
-  need_shared();
+  need_golden();
   unpack();
   tp__tensors a = {0}, b = {0}, c = {0};
   read_into(unpacked[LEGACY], &a, "keras-h5");
@@ -54,7 +68,7 @@ static void three_formats_of_b0(void **state)
 static void whole_models(void **state)
 {
   (void)state;
-  need_shared();
+  need_golden();
   static const struct {
     const char *file, *format, *same_as, *except;
     size_t count;
@@ -66,8 +80,8 @@ static void whole_models(void **state)
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tp__tensors a = {0}, b = {0};
-    char *path = tp__format("%s/golden/%s", shared_folder(), cases[i].file);
-    char *other = tp__format("%s/golden/%s", shared_folder(), cases[i].same_as);
+    char *path = tp__format("%s/%s", golden(), cases[i].file);
+    char *other = tp__format("%s/%s", golden(), cases[i].same_as);
     tp_error err;
     read_into(path, &a, cases[i].format);
     assert_ok(tp__weights_read(other, &b, NULL, NULL, &err));
@@ -84,7 +98,7 @@ static void whole_models(void **state)
 static void written_and_read_back(void **state)
 {
   (void)state;
-  need_shared();
+  need_golden();
   unpack();
   tp_error err;
   tp__tensors a = {0}, b = {0}, c = {0};
@@ -122,7 +136,7 @@ static void written_and_read_back(void **state)
 static void truncated_files(void **state)
 {
   (void)state;
-  need_shared();
+  need_golden();
   unpack();
   for (int which = 0; which < 3; which++)
     for (int i = 0; i < 4; i++) {
