@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "export.h"
 #include "fit_parts.h"
@@ -120,6 +121,14 @@ static tp_status end_on_nan(tp__fitter *f, tp_error *err)
   return export_best(f, err);
 }
 
+/* Nothing was trained, and the first checkpoint would be in the way of the next try. */
+static void forget_first_checkpoint(const tp__fitter *f)
+{
+  char *path = tp__fitter_path(f, "last.safetensors");
+  if (path != NULL) unlink(path);
+  free(path);
+}
+
 tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_options *options,
                   tp_train_result *result, tp_error *err)
 {
@@ -139,6 +148,8 @@ tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_option
   if (status == TP_ERR_DATA && f.learner != NULL && !isfinite(f.metrics.loss_sum))
     status = end_on_nan(&f, err);
   if (status == TP_OK && result != NULL) fill_result(&f, result);
+  if (status != TP_OK && status != TP_STOPPED && !options->resume && f.saves == 1)
+    forget_first_checkpoint(&f);
 out:
   tp__fitter_free(&f);
   return status;

@@ -38,6 +38,7 @@ typedef struct tp__fitter {
   float *scores;         /* [batch, classes] */
   int batch;
   double saved_at;   /* tp__now() of the last checkpoint */
+  int saves;         /* checkpoints written by this process */
   double compute;    /* seconds in the device's run, this epoch */
   double busy, wall; /* summed over epochs, for the result */
 } tp__fitter;

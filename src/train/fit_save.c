@@ -38,6 +38,7 @@ tp_status tp__fitter_save(tp__fitter *f, tp_error *err)
   tp__tensors_free(&slots);
   free(path);
   f->saved_at = tp__now();
+  f->saves += status == TP_OK;
   return status;
 }
 
