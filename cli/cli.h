@@ -70,6 +70,8 @@ typedef struct cli_screen {
 } cli_screen;
 
 void cli_screen_start(cli_screen *screen, bool quiet);
+/* A bar that stands stays where it is, and what comes next starts in a new line. */
+void cli_screen_end(cli_screen *screen);
 void cli_screen_log(void *screen, tp_level level, const char *text);
 void cli_screen_progress(void *screen, const tp_progress *progress);
 

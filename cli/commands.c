@@ -13,6 +13,7 @@ struct job {
 
 static void end(struct job *j)
 {
+  cli_screen_end(&j->screen);
   cli_context_free(j->context);
   cli_common_free(&j->common);
 }

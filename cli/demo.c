@@ -130,7 +130,7 @@ tp_status cli_demo(const cli_words *words, tp_error *error)
   enum { OUT, SEED };
   cli_flag flag[] = {{.name = "out"}, {.name = "seed"}};
   cli_common common;
-  cli_screen screen;
+  cli_screen screen = {0};
   struct demo d = {0};
   tp_status status = cli_read(words, 0, NULL, flag, 2, &common, error);
   if (status == TP_OK && common.help) {
@@ -151,6 +151,7 @@ tp_status cli_demo(const cli_words *words, tp_error *error)
   if (status == TP_OK) status = predict(&d, error);
   if (status == TP_OK) status = score(&d, error);
 out:
+  cli_screen_end(&screen);
   cli_context_free(d.context);
   cli_common_free(&common);
   return status;

@@ -9,7 +9,9 @@
 
 void cli_screen_start(cli_screen *s, bool quiet)
 {
-  *s = (cli_screen){.terminal = isatty(STDERR_FILENO) == 1, .quiet = quiet};
+  const char *kind = getenv("TERM");
+  bool dumb = kind != NULL && strcmp(kind, "dumb") == 0; /* knows no way to clear a line */
+  *s = (cli_screen){.terminal = !dumb && isatty(STDERR_FILENO) == 1, .quiet = quiet};
 }
 
 int cli_columns(int descriptor, int other)
@@ -17,6 +19,12 @@ int cli_columns(int descriptor, int other)
   struct winsize size = {0};
   if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return other;
+}
+
+void cli_screen_end(cli_screen *s)
+{
+  if (s->bar) fprintf(stderr, "\n");
+  s->bar = false;
 }
 
 void cli_screen_log(void *user, tp_level level, const char *text)

@@ -196,8 +196,10 @@ tp_status tp__make_folder(const char *path, tp_error *err)
     if (*p != '/' && *p != '\0') continue;
     char kept = *p;
     *p = '\0';
-    if (mkdir(copy, 0777) != 0 && !tp__is_folder(copy))
-      status = tp__fail(err, TP_ERR_OUTPUT, "%s: folder cannot be made: %s", copy, strerror(errno));
+    int cause = mkdir(copy, 0777) == 0 ? 0 : errno;
+    if (cause == EEXIST && !tp__is_folder(copy)) cause = ENOTDIR;
+    if (cause != 0 && !tp__is_folder(copy))
+      status = tp__fail(err, TP_ERR_OUTPUT, "%s: folder cannot be made: %s", path, strerror(cause));
     *p = kept;
     if (kept == '\0') break;
   }

@@ -45,46 +45,68 @@ static void duration(double seconds, char text[32])
     snprintf(text, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-static void add_figure(char *text, size_t size, const char *format, double value)
+enum { TAIL = 256 };
+
+static void add_figure(char text[TAIL], const char *name, double value)
 {
   size_t used = strlen(text);
-  if (!isnan(value) && used < size) {
-    char part[64];
-    snprintf(part, sizeof part, format, value);
-    snprintf(text + used, size - used, " - %s", part);
-  }
+  if (!isnan(value)) snprintf(text + used, TAIL - used, " - %s: %.4f", name, value);
+}
+
+/* Everything behind the bar. What is left out as lines get narrower: 1 images/s, 2 long names, 3
+ * the time. */
+static void make_tail(const tp_progress *p, int narrow, char tail[TAIL])
+{
+  char time[32];
+  duration(p->done ? p->seconds : p->seconds_left, time);
+  tail[0] = '\0';
+  if (narrow < 3 && (p->done || p->seconds_left >= 0))
+    snprintf(tail, TAIL, p->done ? " - %s" : " - %s left", time);
+  size_t used = strlen(tail);
+  if (narrow < 1 && p->images_per_s > 0)
+    snprintf(tail + used, TAIL - used, " - %.0f images/s", p->images_per_s);
+  add_figure(tail, "loss", p->loss);
+  add_figure(tail, narrow < 2 ? "accuracy" : "acc", p->accuracy);
+  add_figure(tail, "val_loss", p->val_loss);
+  add_figure(tail, narrow < 2 ? "val_accuracy" : "val_acc", p->val_accuracy);
+}
+
+static void make_bar(const tp_progress *p, int cells, char *text)
+{
+  int full = (int)((double)cells * (double)p->step / (double)p->steps);
+  if (full < 0) full = 0;
+  if (full > cells) full = cells;
+  memset(text, '.', (size_t)cells);
+  memset(text, '=', (size_t)full);
+  if (full < cells) text[full] = '>';
+  text[cells] = '\0';
 }
 
 char *tp_progress_text(const tp_progress *p, int width, char *text, size_t size)
 {
-  char tail[256] = "", time[32], head[48];
-  duration(p->done ? p->seconds : p->seconds_left, time);
-  if (p->done || p->seconds_left >= 0)
-    snprintf(tail, sizeof tail, p->done ? " - %s" : " - %s left", time);
-  if (p->images_per_s > 0) add_figure(tail, sizeof tail, "%.0f images/s", p->images_per_s);
-  add_figure(tail, sizeof tail, "loss: %.4f", p->loss);
-  add_figure(tail, sizeof tail, "accuracy: %.4f", p->accuracy);
-  add_figure(tail, sizeof tail, "val_loss: %.4f", p->val_loss);
-  add_figure(tail, sizeof tail, "val_accuracy: %.4f", p->val_accuracy);
+  enum { BAR = 30, BAR_LEAST = 6, NARROWEST = 4 };
+  char tail[TAIL], head[64], bar[BAR + 1];
   if (p->epochs > 0)
     snprintf(head, sizeof head, "Epoch %d/%d %lld/%lld", p->epoch, p->epochs, (long long)p->step,
              (long long)p->steps);
   else
     snprintf(head, sizeof head, "%s %lld/%lld", p->stage, (long long)p->step, (long long)p->steps);
-  enum { BAR = 30 };
-  int bar = width - (int)strlen(head) - (int)strlen(tail) - 3;
-  if (bar > BAR) bar = BAR;
-  if (bar < 6 || p->steps < 1) {
-    snprintf(text, size, "%s%s", head, tail);
+  make_tail(p, 0, tail);
+  int cells = width - (int)strlen(head) - (int)strlen(tail) - 3;
+  if (cells >= BAR_LEAST && p->steps > 0) {
+    make_bar(p, cells < BAR ? cells : BAR, bar);
+    snprintf(text, size, "%s [%s]%s", head, bar, tail);
     return text;
   }
-  char cells[BAR + 1];
-  int full = (int)((double)bar * (double)p->step / (double)p->steps);
-  memset(cells, '.', (size_t)bar);
-  memset(cells, '=', (size_t)full);
-  if (full < bar) cells[full] = '>';
-  cells[bar] = '\0';
-  snprintf(text, size, "%s [%s]%s", head, cells, tail);
+  int used = snprintf(text, size, "%s%s", head, tail);
+  for (int narrow = 1; used > width && narrow < NARROWEST; narrow++) {
+    make_tail(p, narrow, tail);
+    used = snprintf(text, size, "%s%s", head, tail);
+  }
+  /* The steps of an epoch that is over are no news. */
+  if (used > width && p->done && p->epochs > 0)
+    used = snprintf(text, size, "Epoch %d/%d%s", p->epoch, p->epochs, tail);
+  if (used > width && width >= 0 && (size_t)width < size) text[width] = '\0';
   return text;
 }
 
@@ -96,9 +118,30 @@ static tp_status add_share(tp__buffer *b, double value, tp_error *err)
   return tp__buffer_printf(b, err, "%11.4f", value);
 }
 
+/* Columns that a text in UTF-8 takes, wide letters counted as one. */
+static int columns_of(const char *text)
+{
+  int n = 0;
+  for (; *text != '\0'; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+  return n;
+}
+
+/* A name in so many columns, cut where it is longer. */
+static tp_status add_name(tp__buffer *b, const char *name, int width, tp_error *err)
+{
+  int columns = columns_of(name);
+  if (columns <= width - 2) return tp__buffer_printf(b, err, "%s%*s", name, width - columns, "");
+  size_t kept = 0;
+  for (int n = 0; n < width - 5; n++) do
+      kept++;
+    while (((unsigned char)name[kept] & 0xc0) == 0x80);
+  return tp__buffer_printf(b, err, "%.*s...  ", (int)kept, name);
+}
+
 static tp_status add_class(tp__buffer *b, const tp_class_score *c, int name_width, tp_error *err)
 {
-  TP__TRY(tp__buffer_printf(b, err, "%-*s%11lld", name_width, c->name, (long long)c->support));
+  TP__TRY(add_name(b, c->name, name_width, err));
+  TP__TRY(tp__buffer_printf(b, err, "%11lld", (long long)c->support));
   TP__TRY(add_share(b, c->precision, err));
   TP__TRY(add_share(b, c->recall, err));
   TP__TRY(add_share(b, c->f1, err));
@@ -122,10 +165,11 @@ tp_status tp_evaluation_text(const tp_evaluation *e, char **text, tp_error *erro
 {
   tp__buffer b;
   tp__buffer_init(&b, (size_t)256 << 20);
+  enum { NAME_WIDEST = 36 }; /* the table fits 80 columns */
   int name_width = 8;
   for (size_t i = 0; i < e->n_classes; i++) {
-    int n = (int)strlen(e->classes[i].name) + 2;
-    if (n > name_width) name_width = n < 48 ? n : 48;
+    int n = columns_of(e->classes[i].name) + 2;
+    if (n > name_width) name_width = n < NAME_WIDEST ? n : NAME_WIDEST;
   }
   tp_status status = tp__buffer_printf(&b, error, "%-*s%11s%11s%11s%11s\n", name_width, "class",
                                        "support", "precision", "recall", "F1");
