@@ -98,12 +98,12 @@ static tp_status start(tp__fitter *f, tp_error *err)
     for (int q = 0; q < TP__QUANTITIES; q++) s->best_value[q] = NAN;
     if (f->o->epochs == 0) s->phase = 1;
   }
-  TP__TRY(tp__fitter_enter_phase(f, !resume, err));
-  f->saved_at = tp__now();
   tp__say(f->job->log, "%s %dx%d, %d classes; %lld training examples, %lld steps an epoch; %s",
           f->identity.spec.name, f->identity.spec.height, f->identity.spec.width,
           f->identity.spec.classes, (long long)tp__pipeline_examples(f->train_input),
           (long long)tp__pipeline_steps(f->train_input), f->backend->device);
+  TP__TRY(tp__fitter_enter_phase(f, !resume, err));
+  f->saved_at = tp__now();
   if (f->o->dry_run) return TP_OK;
   if (observer != NULL && observer->started != NULL)
     TP__TRY(observer->started(observer->user, s, resume, err));
