@@ -103,7 +103,12 @@ void tp_model_free(tp_model *m)
 
 tp_status tp_model_load(tp_model *m, const char *path, bool skip_mismatch, tp_error *error)
 {
+  bool pretrained = false;
+  TP__TRY(tp__pretrained_recognize(path, m->identity.spec.name, &pretrained, error));
   TP__TRY(load(m, path, skip_mismatch, error));
+  /* The statistics are now those of the file, and so is the graph that reads them. */
+  m->identity.spec.official_preprocessing =
+      pretrained && tp__model_has_official(m->identity.spec.name);
   tp__learner_free(m->learner);
   m->learner = NULL;
   return TP_OK;

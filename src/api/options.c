@@ -1,13 +1,10 @@
 /* options - see options.h and tepal.h */
 #include "options.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct tp_options_memory {
   tp__arena arena;
@@ -260,11 +257,29 @@ bool tp_options_is_switch(tp_options_kind kind, const char *name)
   return row != NULL && row->type == TP__OPTION_BOOL;
 }
 
+/* Fields of the data options that a command has no option for have their defaults, too. */
+static const tp_data_options default_data = {.image_feature = "image",
+                                             .class_feature = "class",
+                                             .id_feature = "id",
+                                             .max_bad = "0",
+                                             .dct = "fast",
+                                             .cache = "none",
+                                             .cache_limit = "4G"};
+
+#define SAME_PLACE(type)                                                                           \
+  _Static_assert(offsetof(type, data) == offsetof(tp_train_options, data), "data has one place")
+SAME_PLACE(tp_predict_options);
+SAME_PLACE(tp_evaluate_options);
+SAME_PLACE(tp_inspect_options);
+SAME_PLACE(tp_pack_options);
+
 void tp_options_default(tp_options_kind kind, void *options)
 {
   size_t n = 0;
   const tp__option_row *row = tp__option_rows(kind, &n);
   memset(options, 0, size_of_kind(kind));
+  if (kind != TP_OPTIONS_DRAW)
+    *(tp_data_options *)(void *)((char *)options + offsetof(tp_train_options, data)) = default_data;
   for (size_t i = 0; i < n; i++) {
     if (row[i].option.initial == NULL) continue;
     /* Defaults are constants of the table: strings are borrowed from it, so that nothing has to be
@@ -283,6 +298,12 @@ tp_status tp_options_set(tp_options_kind kind, void *options, const char *name, 
   return row == NULL ? TP_ERR_USAGE : set_row(options, row, value, error);
 }
 
+void tp__options_lists_end(void *options)
+{
+  tp_options_memory *memory = *memory_of(options);
+  if (memory != NULL) memory->grown = NULL;
+}
+
 void tp_options_free(tp_options_kind kind, void *options)
 {
   (void)kind;
@@ -290,118 +311,4 @@ void tp_options_free(tp_options_kind kind, void *options)
   if (*memory != NULL) tp__arena_free(&(*memory)->arena);
   free(*memory);
   *memory = NULL;
-}
-
-/* ---- recipe.ini: lines of `name = value`; # or ; start a comment line; [sections] are for the eye
- * ---- */
-
-static char *trimmed(char *text)
-{
-  while (isspace((unsigned char)*text)) text++;
-  char *end = text + strlen(text);
-  while (end > text && isspace((unsigned char)end[-1])) *--end = '\0';
-  return text;
-}
-
-static tp_status read_line(tp_options_kind kind, void *options, char *line, tp_error *err)
-{
-  line = trimmed(line);
-  if (*line == '\0' || *line == '#' || *line == ';' || *line == '[') return TP_OK;
-  char *equals = strchr(line, '=');
-  if (equals == NULL) return tp__fail(err, TP_ERR_USAGE, "\"%s\": name = value is wanted", line);
-  *equals = '\0';
-  char *value = trimmed(equals + 1);
-  return tp_options_set(kind, options, trimmed(line), value, err);
-}
-
-tp_status tp_options_read(tp_options_kind kind, void *options, const char *path, tp_error *error)
-{
-  tp__buffer text;
-  tp__buffer_init(&text, 1 << 20);
-  tp_status status = tp__file_read(path, &text, error);
-  if (status == TP_OK) status = tp__buffer_add(&text, "", 1, error);
-  char *at = (char *)text.data;
-  for (int line = 1; status == TP_OK && at != NULL && *at != '\0'; line++) {
-    char *end = strchr(at, '\n');
-    if (end != NULL) *end = '\0';
-    status = read_line(kind, options, at, error);
-    if (status != TP_OK) status = tp__at(error, status, "%s: line %d", path, line);
-    at = end == NULL ? NULL : end + 1;
-  }
-  tp__buffer_free(&text);
-  return status;
-}
-
-/* Puts the working folder in front of a relative path, so that a recipe works from anywhere. */
-static tp_status write_value(tp__writer *w, const tp__option_row *row, const char *value,
-                             tp_error *err)
-{
-  bool relative =
-      row->path && value[0] != '/' && strstr(value, "://") == NULL && strcmp(value, "-") != 0;
-  char *folder = relative ? getcwd(NULL, 0) : NULL;
-  tp_status status =
-      folder != NULL ? tp__writer_printf(w, err, "%s = %s/%s\n", row->option.name, folder, value)
-                     : tp__writer_printf(w, err, "%s = %s\n", row->option.name, value);
-  free(folder);
-  return status;
-}
-
-/* The shortest digits that read back as the same number: 0.2, not 0.20000000000000001. */
-static tp_status write_double(tp__writer *w, const char *name, double value, tp_error *err)
-{
-  char text[40];
-  for (int digits = 6; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value) break;
-  }
-  return tp__writer_printf(w, err, "%s = %s\n", name, text);
-}
-
-static tp_status write_row(tp__writer *w, const tp__option_row *row, const void *field,
-                           tp_error *err)
-{
-  const char *name = row->option.name;
-  switch (row->type) {
-  case TP__OPTION_STRING: {
-    const char *text = *(const char *const *)field;
-    return text == NULL ? TP_OK : write_value(w, row, text, err);
-  }
-  case TP__OPTION_STRINGS: {
-    const tp_strings *list = field;
-    for (size_t i = 0; i < list->count; i++) TP__TRY(write_value(w, row, list->item[i], err));
-    return TP_OK;
-  }
-  case TP__OPTION_BOOL:
-    return tp__writer_printf(w, err, "%s = %s\n", name, *(const bool *)field ? "true" : "false");
-  case TP__OPTION_INT:
-    return tp__writer_printf(w, err, "%s = %d\n", name, *(const int *)field);
-  case TP__OPTION_INT64:
-    return tp__writer_printf(w, err, "%s = %" PRId64 "\n", name, *(const int64_t *)field);
-  case TP__OPTION_UINT64:
-    return tp__writer_printf(w, err, "%s = %" PRIu64 "\n", name, *(const uint64_t *)field);
-  case TP__OPTION_DOUBLE: return write_double(w, name, *(const double *)field, err);
-  }
-  return TP_OK;
-}
-
-tp_status tp__options_write(tp_options_kind kind, const void *options, const char *path,
-                            tp_error *err)
-{
-  size_t n = 0;
-  const tp__option_row *row = tp__option_rows(kind, &n);
-  const char *group = "";
-  tp__writer w;
-  TP__TRY(tp__writer_open(&w, path, err));
-  tp_status status = TP_OK;
-  for (size_t i = 0; status == TP_OK && i < n; i++) {
-    if (strcmp(group, row[i].option.group) != 0) {
-      status = tp__writer_printf(&w, err, "%s[%s]\n", i == 0 ? "" : "\n", row[i].option.group);
-      group = row[i].option.group;
-    }
-    if (status == TP_OK)
-      status = write_row(&w, &row[i], (const char *)options + row[i].offset, err);
-  }
-  if (status == TP_OK) return tp__writer_commit(&w, err);
-  tp__writer_cancel(&w);
-  return status;
 }

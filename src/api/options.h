@@ -28,6 +28,9 @@ typedef struct tp__option_row {
 
 const tp__option_row *tp__option_rows(tp_options_kind kind, size_t *count);
 
+/* The next value set of any list replaces the list instead of adding to it. */
+void tp__options_lists_end(void *options);
+
 /* Writes a recipe.ini with every option's value; atomic. Paths become absolute. */
 tp_status tp__options_write(tp_options_kind kind, const void *options, const char *path,
                             tp_error *err) TP_CHECKED;
