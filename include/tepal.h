@@ -163,7 +163,7 @@ typedef struct tp_train_options {
   tp_options_memory *memory; /* private; NULL at first */
   tp_data_options data;
   tp_strings train, val; /* patterns; val may be empty: no validation */
-  const char *model;     /* "efficientnet-b0", "efficientnet-lite0" */
+  const char *model;     /* "efficientnet-b0"; all: tp_model_names */
   const char
       *weights; /* "imagenet", "none" or a file (.h5, .weights.h5, .keras, .safetensors, .pth) */
   bool skip_mismatch;             /* leave out a head of another size */

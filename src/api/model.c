@@ -63,7 +63,7 @@ tp_status tp_model_new(tp_context *context, const char *name, int height, int wi
       .height = height,
       .width = width,
       .classes = classes,
-      .dropout = 0.2f,
+      .dropout = tp__model_dropout(name),
   };
   tp_status status = m->identity.spec.name == NULL ? tp__no_memory(error, strlen(name))
                                                    : fill_new(m, weights, seed, error);

@@ -10,30 +10,66 @@
 enum { SIDE_MIN = 32, SIDE_MAX = 4096, CLASSES_MAX = 1000000 };
 static const float width_max = 8, depth_max = 6; /* blocks of a stage are lettered a...z */
 
+/* Name, function, width and depth coefficient, the side of the pictures it was made for, Keras'
+ * dropout (0: Keras' head has none), whether its official weight file needs a graph of its own. */
+#define MODELS(X)                                                                                  \
+  X("efficientnet-b0", efficientnet, 1.0f, 1.0f, 224, 0.2f, true)                                  \
+  X("efficientnet-b1", efficientnet, 1.0f, 1.1f, 240, 0.2f, true)                                  \
+  X("efficientnet-b2", efficientnet, 1.1f, 1.2f, 260, 0.3f, true)                                  \
+  X("efficientnet-b3", efficientnet, 1.2f, 1.4f, 300, 0.3f, true)                                  \
+  X("efficientnet-b4", efficientnet, 1.4f, 1.8f, 380, 0.4f, true)                                  \
+  X("efficientnet-b5", efficientnet, 1.6f, 2.2f, 456, 0.4f, true)                                  \
+  X("efficientnet-b6", efficientnet, 1.8f, 2.6f, 528, 0.5f, true)                                  \
+  X("efficientnet-b7", efficientnet, 2.0f, 3.1f, 600, 0.5f, true)                                  \
+  X("efficientnet-lite0", efficientnet_lite0, 1.0f, 1.0f, 224, 0.2f, false)                        \
+  X("mobilenet-v2", mobilenet_v2, 1.0f, 1.0f, 224, 0, false)
+
 static const struct model {
   const char *name;
   tp__net_fn build;
   float width, depth;
-  bool official_preprocessing; /* has such a graph */
+  int side;
+  float dropout;
+  bool official_preprocessing;
 } models[] = {
-    {"efficientnet-b0", tp__nets_efficientnet_b0, 1, 1, true},
-    {"efficientnet-lite0", tp__nets_efficientnet_lite0, 1, 1, false},
+#define MODEL_ROW_(name, build, ...) {name, tp__nets_##build, __VA_ARGS__},
+    MODELS(MODEL_ROW_)
+#undef MODEL_ROW_
 };
 enum { N_MODELS = sizeof models / sizeof *models };
 
+static const struct model *find_model(const char *name)
+{
+  for (int i = 0; name != NULL && i < N_MODELS; i++)
+    if (strcmp(models[i].name, name) == 0) return &models[i];
+  return NULL;
+}
+
 const char *const *tp__model_names(size_t *count)
 {
-  static const char *const names[] = {"efficientnet-b0", "efficientnet-lite0", NULL};
-  _Static_assert(sizeof names / sizeof *names == N_MODELS + 1, "one name for each model");
+#define MODEL_NAME_(name, ...) name,
+  static const char *const names[] = {MODELS(MODEL_NAME_) NULL};
+#undef MODEL_NAME_
   if (count != NULL) *count = N_MODELS;
   return names;
 }
 
+int tp__model_side(const char *name)
+{
+  const struct model *model = find_model(name);
+  return model == NULL ? 0 : model->side;
+}
+
+float tp__model_dropout(const char *name)
+{
+  const struct model *model = find_model(name);
+  return model == NULL ? 0 : model->dropout;
+}
+
 bool tp__model_has_official(const char *name)
 {
-  for (int i = 0; i < N_MODELS; i++)
-    if (strcmp(models[i].name, name) == 0) return models[i].official_preprocessing;
-  return false;
+  const struct model *model = find_model(name);
+  return model != NULL && model->official_preprocessing;
 }
 
 /* ---- the specification ---- */
@@ -71,7 +107,7 @@ static int remoteness(const char *written, const char *name)
 
 static tp_status unknown_model(const char *name, tp_error *err)
 {
-  char list[256] = "";
+  char list[512] = "";
   size_t nearest = 0;
   for (size_t i = 0; i < N_MODELS; i++) {
     size_t used = strlen(list);
@@ -91,11 +127,8 @@ static bool coefficient_ok(float value, float max)
 
 static tp_status check_spec(const tp__model_spec *spec, const struct model **model, tp_error *err)
 {
-  *model = NULL;
-  if (spec->name == NULL) return unknown_model("", err);
-  for (size_t i = 0; i < N_MODELS; i++)
-    if (strcmp(models[i].name, spec->name) == 0) *model = &models[i];
-  if (*model == NULL) return unknown_model(spec->name, err);
+  *model = find_model(spec->name);
+  if (*model == NULL) return unknown_model(spec->name == NULL ? "" : spec->name, err);
   if (spec->height < SIDE_MIN || spec->width < SIDE_MIN || spec->height > SIDE_MAX ||
       spec->width > SIDE_MAX)
     return tp__fail(err, TP_ERR_USAGE, "%s: pictures of %dx%d: each side must be %d to %d pixels",
@@ -116,7 +149,7 @@ static tp_status check_spec(const tp__model_spec *spec, const struct model **mod
   if (spec->official_preprocessing && !(*model)->official_preprocessing)
     return tp__fail(err, TP_ERR_USAGE,
                     "%s has one preprocessing only; official_preprocessing is for "
-                    "efficientnet-b0 with the weight file of Keras",
+                    "efficientnet-b0 to b7 with the weight files of Keras",
                     spec->name);
   return TP_OK;
 }
@@ -148,6 +181,8 @@ tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net
                        .width = as_written(width),
                        .depth = as_written(depth),
                        .prefix = "",
+                       .pool = "avg_pool",
+                       .kernel_init = TP__INIT_FAN_OUT,
                        .err = err};
   b.status = tp__graph_new(&n->graph, err);
   if (b.status == TP_OK) model->build(&b);

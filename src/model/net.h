@@ -27,7 +27,7 @@
 /* What a network is. Everything a program needs to build the same one again; saved in recipe.ini
  * and checkpoints. */
 typedef struct tp__model_spec {
-  const char *name;  /* "efficientnet-b0", "efficientnet-lite0"; borrows */
+  const char *name;  /* "efficientnet-b0", "resnet50"; borrows */
   int height, width; /* of the input pictures, 32 to 4096 */
   int classes;       /* of the head; 0: no top (the features of the last activation) */
   float dropout;     /* before the head, >= 0 and < 1. 0: no such layer, as in Keras */
@@ -40,7 +40,7 @@ enum tp__init {
   TP__INIT_ZEROS,
   TP__INIT_ONES,
   TP__INIT_FAN_OUT, /* VarianceScaling(2, fan_out, truncated normal): convolution kernels */
-  TP__INIT_GLOROT,  /* uniform: the head's kernel */
+  TP__INIT_GLOROT,  /* uniform: Keras' default, and the head's kernel */
   TP__INIT_NORMALIZATION_MEAN,      /* ImageNet's mean colour, of 0...1 */
   TP__INIT_NORMALIZATION_VARIANCE,  /* its squared deviation */
   TP__INIT_NORMALIZATION_DEVIATION, /* its deviation, where a variance belongs: the
@@ -88,6 +88,11 @@ const char *const *tp__model_names(size_t *count);
  * (spec.official_preprocessing); false for an unknown name. */
 bool tp__model_has_official(const char *name);
 
+/* The side of the square pictures that the network was made for, and the dropout before Keras' own
+ * head (0: it has none); 0 for an unknown name. */
+int tp__model_side(const char *name);
+float tp__model_dropout(const char *name);
+
 /* Builds the network. training: dropout is active; batch norm always runs in inference mode here.
  * Stochastic depth (Keras' block…_drop layers) acts only together with batch statistics, so those
  * layers are listed and pass their input on. Errors: TP_ERR_USAGE, unknown name (with the nearest
@@ -107,11 +112,11 @@ tp_status tp__net_freeze(tp__net *net, int last_n, tp_error *err) TP_CHECKED;
 /* Is it changed by training as the net is frozen now? */
 bool tp__net_trains(const tp__net *net, int parameter);
 
-/* Fresh weights for all parameters: convolutions as Keras' initializers, the head glorot uniform
- * with zero bias (a plain Dense layer on a pretrained network, as the notebook has; Keras' own
- * include_top head differs), the normalization that of ImageNet, so that every EfficientNet sees
- * (pixel/255 - mean) / std. A function of the seed and the parameter's name. Adds to an empty set,
- * in the order of the parameters. */
+/* Fresh weights for all parameters: convolutions as Keras' initializers of that network, the head
+ * glorot uniform with zero bias (a plain Dense layer on a pretrained network, as the notebook has;
+ * Keras' own include_top head differs), the normalization that of ImageNet, so that every
+ * EfficientNet sees (pixel/255 - mean) / std. A function of the seed and the parameter's name. Adds
+ * to an empty set, in the order of the parameters. */
 tp_status tp__net_init(const tp__net *net, uint64_t seed, tp__tensors *weights,
                        tp_error *err) TP_CHECKED;
 

@@ -68,6 +68,16 @@ static double fan_out(const tp__shape *kernel)
   return (double)(kernel->dim[0] * kernel->dim[1] * kernel->dim[3]);
 }
 
+/* The limit of Keras' glorot_uniform: inputs and outputs that one number meets, as its shape alone
+ * tells (for a depthwise kernel one output). */
+static double glorot_limit(const tp__shape *kernel)
+{
+  int64_t area = 1;
+  for (int i = 0; i < kernel->rank - 2; i++) area *= kernel->dim[i];
+  int64_t in = kernel->dim[kernel->rank - 2], out = kernel->dim[kernel->rank - 1];
+  return sqrt(6.0 / (double)(area * (in + out)));
+}
+
 static void init_normalization(float *w, size_t n, enum tp__init init)
 {
   static const double mean[3] = {0.485, 0.456, 0.406}, deviation[3] = {0.229, 0.224, 0.225};
@@ -97,7 +107,7 @@ static void init_tensor(const tp__parameter *p, tp__tensor *t, uint64_t seed)
     truncated_normal(w, n, sqrt(2 / fan_out(&p->shape)), key);
     break;
   case TP__INIT_GLOROT:
-    uniform(w, n, sqrt(6.0 / (double)(p->shape.dim[0] + p->shape.dim[1])), key);
+    uniform(w, n, glorot_limit(&p->shape), key);
     break;
   case TP__INIT_NORMALIZATION_MEAN:
   case TP__INIT_NORMALIZATION_VARIANCE:

@@ -145,13 +145,24 @@ static int two_nodes_in(tp__net_builder *b, const char *class_name, const char *
 
 /* ---- pixels ---- */
 
-int tp__layer_input(tp__net_builder *b)
+static tp__value prepare(tp__net_builder *b, tp__value x, tp__prepare how)
+{
+  switch (how) {
+  case TP__PREPARE_TF:
+    return add_node(b, TP__OP_AFFINE, &x, 1, &(tp__attr){.f = {(float)(1 / 127.5), -1}});
+  case TP__PREPARE_NONE:
+    break;
+  }
+  return x;
+}
+
+int tp__layer_input(tp__net_builder *b, tp__prepare how)
 {
   int layer = add_layer(b, "InputLayer", "input_layer", -1, -1);
   if (layer < 0) return -1;
   tp__shape shape = {.rank = 4, .dim = {TP__N, b->spec->height, b->spec->width, 3}};
   ok(b, tp__graph_input(b->net->graph, "pixels", TP__F32, &shape, &b->net->pixels, b->err));
-  return finish(b, layer, b->net->pixels);
+  return finish(b, layer, prepare(b, b->net->pixels, how));
 }
 
 int tp__layer_rescaling(tp__net_builder *b, const char *name, int x, float scale, float offset)
@@ -229,7 +240,7 @@ static tp__value add_conv(tp__net_builder *b, int x, tp__op op, const tp__shape 
                           int64_t channels, const tp__conv *conv)
 {
   tp__attr attr = conv_attr(b, x, conv);
-  tp__value k = add_parameter(b, "kernel", *kernel, TP__INIT_FAN_OUT, false);
+  tp__value k = add_parameter(b, "kernel", *kernel, b->kernel_init, false);
   tp__value y = add_node(b, op, (tp__value[]){value_of(b, x), k}, 2, &attr);
   if (conv->bias) {
     tp__value bias = add_parameter(b, "bias", vector_of(channels), TP__INIT_ZEROS, false);
@@ -274,6 +285,11 @@ int tp__layer_batch_norm(tp__net_builder *b, const char *name, int x, float epsi
 int tp__layer_activation(tp__net_builder *b, const char *name, int x, tp__act act)
 {
   return one_node(b, "Activation", name, x, TP__OP_ACTIVATION, &(tp__attr){.act = act});
+}
+
+int tp__layer_relu(tp__net_builder *b, const char *name, int x, tp__act act)
+{
+  return one_node(b, "ReLU", name, x, TP__OP_ACTIVATION, &(tp__attr){.act = act});
 }
 
 int tp__layer_global_pool(tp__net_builder *b, const char *name, int x)
@@ -336,7 +352,7 @@ void tp__layer_head(tp__net_builder *b, int x)
   b->net->features = value_of(b, x);
   if (b->spec->classes == 0) return;
   b->head = true;
-  x = tp__layer_global_pool(b, "avg_pool", x);
+  x = tp__layer_global_pool(b, b->pool, x);
   b->net->features = value_of(b, x);
   if (b->spec->dropout > 0) x = layer_dropout(b, "top_dropout", x);
   layer_dense_softmax(b, "predictions", x, b->spec->classes);

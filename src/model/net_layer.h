@@ -13,10 +13,12 @@
 typedef struct tp__net_builder {
   tp__net *net;
   const tp__model_spec *spec;
-  double width, depth; /* coefficients, the model's own where the specification has none */
-  const char *prefix;  /* put before every name: "block2a_"; "" outside blocks */
-  bool head;           /* layers added from here on belong to the head */
-  tp_status status;    /* of the first failure */
+  double width, depth;       /* coefficients, the model's own where the specification has none */
+  const char *prefix;        /* put before every name: "block2a_"; "" outside blocks */
+  const char *pool;          /* name of the head's pooling */
+  enum tp__init kernel_init; /* of convolutions */
+  bool head;                 /* layers added from here on belong to the head */
+  tp_status status;          /* of the first failure */
   tp_error *err;
 } tp__net_builder;
 
@@ -30,8 +32,16 @@ typedef struct tp__conv {
   tp__act act;
 } tp__conv;
 
-/* Pictures [N,H,W,3] of the specification's size. */
-int tp__layer_input(tp__net_builder *b);
+/* What is done to pixels of 0...255 before the first layer, in networks where Keras leaves that to
+ * a function beside the model (keras.applications.imagenet_utils.preprocess_input). */
+typedef enum tp__prepare {
+  TP__PREPARE_NONE, /* the network has layers for it */
+  TP__PREPARE_TF,   /* pixel / 127.5 - 1 */
+} tp__prepare;
+
+/* Pictures [N,H,W,3] of the specification's size, prepared: nodes that are no layers of their own,
+ * since Keras has none. */
+int tp__layer_input(tp__net_builder *b, tp__prepare how);
 /* x * scale + offset, and x * scale[c]. */
 int tp__layer_rescaling(tp__net_builder *b, const char *name, int x, float scale, float offset);
 int tp__layer_rescaling_rgb(tp__net_builder *b, const char *name, int x, const float scale[3]);
@@ -45,6 +55,8 @@ int tp__layer_conv(tp__net_builder *b, const char *name, int x, const tp__conv *
 int tp__layer_depthwise(tp__net_builder *b, const char *name, int x, const tp__conv *conv);
 int tp__layer_batch_norm(tp__net_builder *b, const char *name, int x, float epsilon);
 int tp__layer_activation(tp__net_builder *b, const char *name, int x, tp__act act);
+/* The same as Keras' ReLU class; act: TP__ACT_RELU or TP__ACT_RELU6. */
+int tp__layer_relu(tp__net_builder *b, const char *name, int x, tp__act act);
 /* [N,H,W,C] -> [N,C] */
 int tp__layer_global_pool(tp__net_builder *b, const char *name, int x);
 /* [N,C] -> [N,1,1,C] */
@@ -56,7 +68,7 @@ int tp__layer_add(tp__net_builder *b, const char *name, int x, int y);
  */
 int tp__layer_drop(tp__net_builder *b, const char *name, int x);
 
-/* The head: avg_pool, top_dropout (when the specification has a rate), predictions; sets features,
+/* The head: pooling, top_dropout (when the specification has a rate), predictions; sets features,
  * logits and probabilities of the net. Without classes only the features. */
 void tp__layer_head(tp__net_builder *b, int x);
 

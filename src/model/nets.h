@@ -11,8 +11,9 @@
 /* Adds all layers, the head included; failures are in the builder. */
 typedef void (*tp__net_fn)(tp__net_builder *b);
 
-void tp__nets_efficientnet_b0(tp__net_builder *b);
+void tp__nets_efficientnet(tp__net_builder *b);
 void tp__nets_efficientnet_lite0(tp__net_builder *b);
+void tp__nets_mobilenet_v2(tp__net_builder *b);
 
 /* ---- what the EfficientNets share (nets_efficientnet.c) ---- */
 

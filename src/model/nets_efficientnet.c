@@ -1,13 +1,14 @@
-/* nets_efficientnet - EfficientNet-B0 as keras.applications builds it: layers, names and order.
+/* nets_efficientnet - EfficientNet-B0...B7 as keras.applications builds them: layers, names, order.
  *
- *   pixels ─> colour statistics ─> stem ─> 16 blocks in 7 stages ─> top ─> head
+ *   pixels ─> colour statistics ─> stem ─> blocks in 7 stages    ─> top ─> head
  *                                  /2      /1 /2 /2 /2 /1 /2 /1
  *
  * A block: 1x1 expansion, depthwise convolution, squeeze and excitation, 1x1 projection, and the
  * input added where shape and stride allow; every convolution is followed by batch norm.
  *
  * M. Tan, Q. Le: "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
- * 2019; names and order by Keras 3.15 (keras.applications.EfficientNetB0).
+ * 2019; names and order by Keras 3.15 (keras.applications.EfficientNetB0...B7). The larger
+ * ones have more channels and more blocks a stage, by two coefficients (net.c).
  */
 #include <math.h>
 
@@ -136,9 +137,9 @@ static int all_blocks(tp__net_builder *b, int x)
   return x;
 }
 
-void tp__nets_efficientnet_b0(tp__net_builder *b)
+void tp__nets_efficientnet(tp__net_builder *b)
 {
-  int x = preprocessing(b, tp__layer_input(b));
+  int x = preprocessing(b, tp__layer_input(b, TP__PREPARE_NONE));
   x = tp__layer_stride_pad(b, "stem_conv_pad", x, 3);
   x = tp__layer_conv(b, "stem_conv", x,
                      &(tp__conv){.filters = tp__efficientnet_filters(32, b->width),

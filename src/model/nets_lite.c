@@ -59,7 +59,8 @@ static int all_blocks(tp__net_builder *b, int x)
 
 void tp__nets_efficientnet_lite0(tp__net_builder *b)
 {
-  int x = tp__layer_rescaling(b, "rescaling", tp__layer_input(b), 1.0f / 128, -127.0f / 128);
+  int x = tp__layer_rescaling(b, "rescaling", tp__layer_input(b, TP__PREPARE_NONE), 1.0f / 128,
+                              -127.0f / 128);
   x = norm_relu6(b, "stem_bn", "stem_activation", conv(b, "stem_conv", x, 32, 3, 2));
   x = all_blocks(b, x);
   x = norm_relu6(b, "top_bn", "top_activation", conv(b, "top_conv", x, 1280, 1, 1));

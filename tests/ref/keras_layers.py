@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what Keras says about its EfficientNet-B0, for tests/model/test_net.c and test_net_summary.c.
+"""Writes what Keras says about its networks, for tests/model/test_net_keras.c, test_net.c and test_net_summary.c.
 
     python tests/ref/keras_layers.py tests/fixtures        (Keras 3.15.1, TensorFlow 2.21)
 
-keras_layers.txt.gz: one line for each layer, sections headed by "model HEIGHT WIDTH CLASSES WIDTH_COEFFICIENT
-DEPTH_COEFFICIENT OFFICIAL"; a layer is "name class output_shape params inbound,inbound". keras_summary_b0.txt.gz: model.summary(line_length=100) of B0, 192x192, 104 classes.
+keras_layers.txt.gz: one line for each layer, sections headed by "model NAME HEIGHT WIDTH CLASSES DROPOUT WIDTH_COEFFICIENT
+DEPTH_COEFFICIENT OFFICIAL" (coefficients 0: the network's own); a layer is "name class output_shape params inbound,inbound".
+keras_summary_b0.txt.gz: model.summary(line_length=100) of B0, 192x192, 104 classes.
 """
 import gzip
 import io
@@ -17,17 +18,28 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import keras  # noqa: E402
 from keras.src.applications import efficientnet  # noqa: E402
 
+# Name: Keras' function, and whether its head has dropout.
+NETWORKS = {f"efficientnet-b{i}": (f"EfficientNetB{i}", True) for i in range(8)} | {
+    "mobilenet-v2": ("MobileNetV2", False),
+}
 
-def build(height, width, classes, width_coefficient, depth_coefficient, official):
+
+def build(name, height, width, classes, dropout, width_coefficient, depth_coefficient, official):
     keras.backend.clear_session()
-    options = dict(include_top=classes > 0, input_shape=(height, width, 3), name="efficientnet-b0")
+    options = dict(include_top=classes > 0, input_shape=(height, width, 3), name=name)
     if classes:
         options["classes"] = classes
+    function, has_dropout = NETWORKS[name]
+    if not width_coefficient:
+        model = getattr(keras.applications, function)(weights=None, **options)
+        rates = [layer.rate for layer in model.layers if layer.name == "top_dropout"]
+        assert rates == [dropout] * (has_dropout and classes > 0), rates
+        return model
     # the graph of weights="imagenet" without the file; it wants 1000 classes or none
     with mock.patch("keras.src.utils.file_utils.get_file", return_value="none"), \
             mock.patch("keras.src.models.Functional.load_weights"):
         return efficientnet.EfficientNet(
-            width_coefficient, depth_coefficient, 224, 0.2, weights="imagenet" if official else None,
+            width_coefficient, depth_coefficient, 224, dropout, weights="imagenet" if official else None,
             weights_name="b0", **options)
 
 
@@ -44,10 +56,22 @@ def write_gz(path, text):
 
 
 def main(folder):
+    b0 = ("efficientnet-b0", 192, 192, 104, 0.2, 1.0, 1.0, 0)
     models = [
-        (192, 192, 104, 1.0, 1.0, 0),
-        (193, 161, 0, 0.25, 0.4, 0),
-        (64, 50, 0, 1.1, 1.2, 1),
+        b0,
+        ("efficientnet-b0", 193, 161, 0, 0.2, 0.25, 0.4, 0),
+        ("efficientnet-b0", 64, 50, 0, 0.2, 1.1, 1.2, 1),
+        ("efficientnet-b0", 224, 224, 1000, 0.2, 0, 0, 0),
+        ("efficientnet-b1", 240, 240, 1000, 0.2, 0, 0, 0),
+        ("efficientnet-b2", 260, 260, 1000, 0.3, 0, 0, 0),
+        ("efficientnet-b2", 65, 97, 0, 0.3, 1.1, 1.2, 1),
+        ("efficientnet-b3", 300, 300, 1000, 0.3, 0, 0, 0),
+        ("efficientnet-b4", 380, 380, 1000, 0.4, 0, 0, 0),
+        ("efficientnet-b5", 456, 456, 1000, 0.4, 0, 0, 0),
+        ("efficientnet-b6", 528, 528, 1000, 0.5, 0, 0, 0),
+        ("efficientnet-b7", 600, 600, 1000, 0.5, 0, 0, 0),
+        ("mobilenet-v2", 224, 224, 1000, 0, 0, 0, 0),
+        ("mobilenet-v2", 65, 97, 0, 0, 0, 0, 0),
     ]
     text = ""
     for model in models:
@@ -55,8 +79,9 @@ def main(folder):
         text += "".join(layer_line(layer) for layer in build(*model).layers)
     write_gz(os.path.join(folder, "keras_layers.txt.gz"), text)
     lines = io.StringIO()
-    build(*models[0]).summary(line_length=100, print_fn=lambda s: lines.write(s + "\n"))
+    build(*b0).summary(line_length=100, print_fn=lambda s: lines.write(s + "\n"))
     write_gz(os.path.join(folder, "keras_summary_b0.txt.gz"), lines.getvalue().rstrip("\n") + "\n")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])
