@@ -82,6 +82,16 @@ static void make_bar(const tp_progress *p, int cells, char *text)
   text[cells] = '\0';
 }
 
+/* Drops whole figures at the end until the text fits: half a number would be a wrong one. */
+static void cut_figures(char *text, int width)
+{
+  bool whole = strncmp(text + width, " - ", 3) == 0;
+  char *last = NULL;
+  text[width] = '\0';
+  for (char *at = strstr(text, " - "); at != NULL; at = strstr(at + 1, " - ")) last = at;
+  if (last != NULL && !whole) *last = '\0';
+}
+
 char *tp_progress_text(const tp_progress *p, int width, char *text, size_t size)
 {
   enum { BAR = 30, BAR_LEAST = 6, NARROWEST = 4 };
@@ -106,7 +116,7 @@ char *tp_progress_text(const tp_progress *p, int width, char *text, size_t size)
   /* The steps of an epoch that is over are no news. */
   if (used > width && p->done && p->epochs > 0)
     used = snprintf(text, size, "Epoch %d/%d%s", p->epoch, p->epochs, tail);
-  if (used > width && width >= 0 && (size_t)width < size) text[width] = '\0';
+  if (used > width && width >= 0 && (size_t)width < size) cut_figures(text, width);
   return text;
 }
 
