@@ -59,7 +59,8 @@ static void progress_lines(void **state)
       {&running, 30, "Epoch 3/30 20/80"},
       {&running, 0, ""},
       {&done, 140,
-       "Epoch 3/30 80/80 [=======================] - 10s - 123 images/s - loss: 0.5124 - accuracy: "
+       "Epoch 3/30 80/80 [========================] - 10s - 123 images/s - loss: 0.5124 - "
+       "accuracy: "
        "0.8750 - val_loss: 0.2500 - val_accuracy: 1.0000"},
       {&done, 80, "Epoch 3/30 - loss: 0.5124 - acc: 0.8750 - val_loss: 0.2500 - val_acc: 1.0000"},
       {&predicting, 40, "predict 20/80 - 1:15 left - 123 images/s"},
