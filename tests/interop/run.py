@@ -15,6 +15,7 @@ ARGUMENTS = {
     "weights": ["tests/model/weights_tool"],
     "check_shards": ["tepal"],
     "check_run": ["tepal"],
+    "check_tensorboard": ["tepal"],
     "check_models": ["tests/interop/model_tool"],
 }
 
