@@ -4,6 +4,8 @@
  * Forward operators as the builder makes them, before fusing: a fused activation hides the value
  * that its gradient reads. Batch norm in inference mode: the statistics are constants.
  */
+#include <string.h>
+
 #include "autodiff.h"
 
 static const tp__shape *shape_of(const tp__gradient *c, int i)
@@ -60,7 +62,13 @@ static tp_status affine(tp__gradient *c, tp__value dy)
 {
   tp__attr attr = c->node.attr;
   if (!attr.flag) attr.f[1] = 0; /* with flag all three are factors */
+  memset(attr.g, 0, sizeof attr.g);
   return tp__gradient_emit(c, 0, TP__OP_AFFINE, &dy, 1, &attr);
+}
+
+static tp_status reverse(tp__gradient *c, tp__value dy)
+{
+  return tp__gradient_emit(c, 0, TP__OP_REVERSE, &dy, 1, NULL);
 }
 
 static tp_status pad(tp__gradient *c, tp__value dy)
@@ -150,6 +158,7 @@ tp__gradient_fn tp__gradient_rule(tp__op op)
 {
   static const tp__gradient_fn rule[TP__OP_COUNT] = {
       [TP__OP_AFFINE] = affine,
+      [TP__OP_REVERSE] = reverse,
       [TP__OP_PAD] = pad,
       [TP__OP_CONV] = conv,
       [TP__OP_DEPTHWISE] = depthwise,

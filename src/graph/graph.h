@@ -41,7 +41,9 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
   X(CONSTANT, "constant")     /* shared scalar f32: attr.f[0] */                                   \
   /* ---- pixels ---- */                                                                           \
   X(AFFINE, "affine")                                                                              \
-    /* x * f[0] + f[1]: Keras' Rescaling; attr.flag: x * f[c], c = 0, 1, 2 of a last dim of 3 */   \
+    /* x * f[0] + f[1]: Keras' Rescaling; attr.flag: x * f[c] + g[c], c = 0, 1, 2 of a last dim of \
+       3 */                                                                                        \
+  X(REVERSE, "reverse")       /* x [N,...,C]: the channels in reverse order, RGB to BGR */         \
   X(NORMALIZE, "normalize")   /* (x - mean) / max(sqrt(variance), 1e-7); mean, variance [C] */     \
   X(PAD, "pad")               /* zeros around H and W: attr.pad = top, bottom, left, right */      \
   /* ---- layers ---- */                                                                           \
@@ -126,9 +128,10 @@ typedef struct tp__attr {
   int pad[4]; /* top, bottom, left, right */
   tp__act act;
   float f[3];
+  float g[3];      /* AFFINE with flag: the offsets */
   uint32_t draw;   /* DROPOUT: its number in the network */
   bool depthwise;  /* FOLD_KERNEL */
-  bool flag;       /* SGD_PARAM: Nesterov; AFFINE: one factor per channel */
+  bool flag;       /* SGD_PARAM: Nesterov; AFFINE: one factor, one offset per channel */
   tp__shape shape; /* RESHAPE, BROADCAST_SPATIAL, *_GRAD */
 } tp__attr;
 

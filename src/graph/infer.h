@@ -81,6 +81,7 @@ tp_status tp__slide(tp__typing *t, const char *x_text, const tp__shape *x, int64
 /* infer_layers.c */
 tp_status tp__infer_constant(tp__typing *t);
 tp_status tp__infer_affine(tp__typing *t);
+tp_status tp__infer_reverse(tp__typing *t);
 tp_status tp__infer_normalize(tp__typing *t);
 tp_status tp__infer_pad(tp__typing *t);
 tp_status tp__infer_conv(tp__typing *t);

@@ -1,5 +1,6 @@
 /* infer_layers - shapes of sources, layers and loss; see infer.h */
 #include <float.h>
+#include <math.h>
 
 #include "infer.h"
 
@@ -16,8 +17,18 @@ tp_status tp__infer_affine(tp__typing *t)
   t->shape = t->in[0]->shape;
   if (!t->attr.flag) return TP_OK;
   TP__TRY(tp__want_number(t, 2, "the factor", -FLT_MAX, FLT_MAX));
+  for (int c = 0; c < 3; c++)
+    if (!isfinite(t->attr.g[c])) return tp__bad(t, "an offset is %g", (double)t->attr.g[c]);
   if (tp__last_dim(t->in[0]) == 3) return TP_OK;
   return tp__bad(t, "%s must have 3 channels, for one factor each", tp__operand_text(t, 0));
+}
+
+tp_status tp__infer_reverse(tp__typing *t)
+{
+  TP__TRY(tp__want_examples(t, 0));
+  t->shape = t->in[0]->shape;
+  if (t->shape.rank >= 2) return TP_OK;
+  return tp__bad(t, "%s has no channels", tp__operand_text(t, 0));
 }
 
 tp_status tp__infer_normalize(tp__typing *t)

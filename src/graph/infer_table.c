@@ -15,6 +15,7 @@ static const tp__op_info op_info[TP__OP_COUNT] = {
   [TP__OP_##name] = {low, high, joint, tp__infer_##fn, {__VA_ARGS__}, 0, TP__F32}
   ROW(CONSTANT, 0, 0, false, constant, NULL),
   ROW(AFFINE, 1, 1, false, affine, "x"),
+  ROW(REVERSE, 1, 1, false, reverse, "x"),
   ROW(NORMALIZE, 3, 3, false, normalize, "x", "mean", "variance"),
   ROW(PAD, 1, 1, false, pad, "x"),
   ROW(CONV, 2, 5, false, conv, "x", "kernel", "bias", "residual", "scale"),

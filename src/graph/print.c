@@ -35,10 +35,14 @@ static tp_status print_window(const tp__node *n, tp__buffer *text, tp_error *err
 
 static tp_status print_affine(const tp__node *n, tp__buffer *text, tp_error *err)
 {
-  const float *f = n->attr.f;
-  if (n->attr.flag)
-    return tp__buffer_printf(text, err, " factors %.9g,%.9g,%.9g", (double)f[0], (double)f[1],
-                             (double)f[2]);
+  const float *f = n->attr.f, *g = n->attr.g;
+  if (n->attr.flag) {
+    TP__TRY(tp__buffer_printf(text, err, " factors %.9g,%.9g,%.9g", (double)f[0], (double)f[1],
+                              (double)f[2]));
+    if (g[0] == 0 && g[1] == 0 && g[2] == 0) return TP_OK;
+    return tp__buffer_printf(text, err, " offsets %.9g,%.9g,%.9g", (double)g[0], (double)g[1],
+                             (double)g[2]);
+  }
   return tp__buffer_printf(text, err, " factor %.9g offset %.9g", (double)f[0], (double)f[1]);
 }
 

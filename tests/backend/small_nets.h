@@ -16,15 +16,16 @@ struct small_net {
   struct block block[4]; /* ends where outputs is 0 */
 };
 
-/* pixels -> rescaling, normalization -> padded stem. */
+/* pixels -> their order, rescaling, normalization -> padded stem. */
 static inline tp__value build_stem(tp__graph *g, const struct small_net *s)
 {
   char text[64];
   snprintf(text, sizeof text, "N,%d,%d,3", s->height, s->width);
-  tp__value x = NODE(g, AFFINE, (.f = {1.0f / 255, -0.1f}), input(g, "pixels", text));
+  tp__value x = NODE(g, REVERSE, (0), input(g, "pixels", text));
+  x = NODE(g, AFFINE, (.f = {1.0f / 255, -0.1f}), x);
   x = NODE(g, NORMALIZE, (0), x, param(g, "normalization/mean", "3"),
            param(g, "normalization/variance", "3"));
-  x = NODE(g, AFFINE, (.flag = true, .f = {2.0f, 1.5f, 3.0f}), x);
+  x = NODE(g, AFFINE, (.flag = true, .f = {2.0f, 1.5f, 3.0f}, .g = {0.1f, -0.2f, 0.3f}), x);
   x = NODE(g, PAD, (.pad = {0, 1, 0, 1}), x);
   snprintf(text, sizeof text, "3,3,3,%d", s->stem);
   x = conv(g, "stem", x, text, 2, 0);

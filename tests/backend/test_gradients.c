@@ -76,6 +76,11 @@ static tp__value relu6(tp__graph *g)
 static tp__value affine(tp__graph *g)
 {
   tp__value x = NODE(g, AFFINE, (.f = {2, -3}), front(g, "N,4,3,2", "1,1,2,3"));
+  return NODE(g, AFFINE, (.f = {2, 3, 4}, .g = {5, 6, 7}, .flag = true), x);
+}
+static tp__value reverse(tp__graph *g)
+{
+  tp__value x = NODE(g, REVERSE, (0), front(g, "N,4,3,2", "1,1,2,3"));
   return NODE(g, AFFINE, (.f = {2, 3, 4}, .flag = true), x);
 }
 static tp__value residual(tp__graph *g)
@@ -142,6 +147,7 @@ static const struct {
     {"relu", relu},
     {"relu6", relu6},
     {"affine", affine},
+    {"reverse", reverse},
     {"add", residual},
     {"mul", product},
     {"squeeze-excite", excite},

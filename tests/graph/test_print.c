@@ -56,6 +56,7 @@ static void settings(void **state)
   NODE(g, SGD_MOMENTUM, (.f = {0.5f}), c, c, s);
   NODE(g, SGD_PARAM, (0), c, c);
   NODE(g, SGD_PARAM, (.f = {0.5f}, .flag = true), c, c, c, s);
+  NODE(g, AFFINE, (.f = {1, 2, 3}, .g = {0, 4, 0}, .flag = true), x);
   tp_error err = {0};
   tp__buffer text;
   tp__buffer_init(&text, 1 << 16);
@@ -86,7 +87,8 @@ static void settings(void **state)
              "%26 = adam_param(%1, %1, %1, %2, %2) beta1 0.5 beta2 0.25 epsilon 0.125 : (3,)\n"
              "%27 = sgd_momentum(%1, %1, %2) momentum 0.5 : (3,)\n"
              "%28 = sgd_param(%1, %1) : (3,)\n"
-             "%29 = sgd_param(%1, %1, %1, %2) nesterov 0.5 : (3,)\n");
+             "%29 = sgd_param(%1, %1, %1, %2) nesterov 0.5 : (3,)\n"
+             "%30 = affine(%0) factors 1,2,3 offsets 0,4,0 : (None, 4, 4, 3)\n");
   tp__buffer_free(&text);
   tp__graph_free(g);
 }

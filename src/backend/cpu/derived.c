@@ -60,7 +60,7 @@ static void make_pixels(const tp__plan *plan, const tp__derived *d, float *facto
         b -= f * source(plan, n->in[1])[c] / deviation;
         f /= deviation;
       } else {
-        b += n->attr.flag ? 0 : f * n->attr.f[1];
+        b += f * (n->attr.flag ? n->attr.g[c] : n->attr.f[1]);
         f *= n->attr.flag ? n->attr.f[c] : n->attr.f[0];
       }
       if (n == d->first) break;

@@ -3,6 +3,7 @@
 
 static const tp__ref_fn table[TP__OP_COUNT] = {
     [TP__OP_AFFINE] = tp__ref_affine,
+    [TP__OP_REVERSE] = tp__ref_reverse,
     [TP__OP_NORMALIZE] = tp__ref_normalize,
     [TP__OP_PAD] = tp__ref_pad,
     [TP__OP_CONV] = tp__ref_conv,

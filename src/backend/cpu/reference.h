@@ -40,6 +40,7 @@ static inline const float *tp__ref_f32(const tp__ref *r, int operand)
 
 /* The functions, by file. */
 void tp__ref_affine(const tp__ref *r);
+void tp__ref_reverse(const tp__ref *r);
 void tp__ref_normalize(const tp__ref *r);
 void tp__ref_pad(const tp__ref *r);
 void tp__ref_conv(const tp__ref *r);

@@ -21,7 +21,8 @@ double tp__ref_act(tp__act act, double x)
   return x;
 }
 
-/* attr.flag: one factor per channel (Keras divides by the square root of the colours' deviations).
+/* attr.flag: one factor and offset per channel (Keras divides by the square root of the colours'
+ * deviations).
  */
 void tp__ref_affine(const tp__ref *r)
 {
@@ -31,7 +32,19 @@ void tp__ref_affine(const tp__ref *r)
       const float *x = tp__pixel(&r->in[0], i, p);
       float *y = tp__pixel(&r->out, i, p);
       for (int64_t c = 0; c < r->out.c; c++)
-        y[c] = a->flag ? x[c] * a->f[c] : x[c] * a->f[0] + a->f[1];
+        y[c] = a->flag ? x[c] * a->f[c] + a->g[c] : x[c] * a->f[0] + a->f[1];
+    }
+  }
+}
+
+void tp__ref_reverse(const tp__ref *r)
+{
+  int64_t last = r->out.c - 1;
+  for (int64_t i = 0; i < r->n; i++) {
+    for (int64_t p = 0; p < tp__pixels(&r->out); p++) {
+      const float *x = tp__pixel(&r->in[0], i, p);
+      float *y = tp__pixel(&r->out, i, p);
+      for (int64_t c = 0; c <= last; c++) y[c] = x[last - c];
     }
   }
 }
