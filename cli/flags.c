@@ -197,7 +197,7 @@ static tp_status read_option(struct reader *r, const struct flag *f, tp_error *e
 
 static tp_status read_flag(struct reader *r, const char *word, tp_error *error)
 {
-  struct flag f;
+  struct flag f = {0};
   bool known = false;
   if (strcmp(word, "-h") == 0) word = "--help";
   tp_status status = take_apart(word, &f, error);

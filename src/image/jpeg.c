@@ -177,7 +177,7 @@ static void read_rows(reader *r)
     unsigned first = j->output_scanline, count = cmyk ? 1 : rows_at_once;
     if (count > j->output_height - first) count = j->output_height - first;
     need_rows(r, first + count);
-    JSAMPROW rows[rows_at_once];
+    JSAMPROW rows[rows_at_once] = {NULL};
     for (unsigned i = 0; i < count; i++) rows[i] = r->picture->rgb.data + (first + i) * row;
     if (jpeg_read_scanlines(j, cmyk ? four : rows, count) == 0) (void)source_more(j);
     if (cmyk) multiply_cmyk(four[0], j->output_width, j->saw_Adobe_marker, rows[0]);

@@ -49,7 +49,7 @@ static tp_status add_slot(tp__graph *g, const char *prefix, tp__value param, tp_
 static tp_status add_adam(const tp__optimizer *o, tp__graph *g, tp__value param, tp__value gradient,
                           tp__value rate, tp__value step, tp__tensors *slots, tp_error *err)
 {
-  tp__value m, v, new_m, new_v, new_param;
+  tp__value m = TP__NONE, v = TP__NONE, new_m = TP__NONE, new_v = TP__NONE, new_param = TP__NONE;
   TP__TRY(add_slot(g, "adam/m", param, slots, &m, err));
   TP__TRY(add_slot(g, "adam/v", param, slots, &v, err));
   TP__TRY(tp__graph_add(g, TP__OP_ADAM_M, (tp__value[]){m, gradient}, 2,
@@ -66,7 +66,7 @@ static tp_status add_adam(const tp__optimizer *o, tp__graph *g, tp__value param,
 static tp_status add_sgd(const tp__optimizer *o, tp__graph *g, tp__value param, tp__value gradient,
                          tp__value rate, tp__tensors *slots, tp_error *err)
 {
-  tp__value velocity, new_velocity, new_param;
+  tp__value velocity = TP__NONE, new_velocity = TP__NONE, new_param = TP__NONE;
   tp__attr attr = {.f = {o->momentum}, .flag = o->nesterov};
   TP__TRY(add_slot(g, "sgd/velocity", param, slots, &velocity, err));
   TP__TRY(tp__graph_add(g, TP__OP_SGD_MOMENTUM, (tp__value[]){velocity, gradient, rate}, 3, &attr,

@@ -56,7 +56,7 @@ static int numbers_of(const char *text, double *values, int most)
 
 static tp_status make_piecewise(const tp_train_options *o, tp__schedule *s, tp_error *err)
 {
-  double boundary[TP__PIECES_MAX];
+  double boundary[TP__PIECES_MAX] = {0};
   s->n_boundaries = numbers_of(o->boundaries, boundary, TP__PIECES_MAX);
   int values = numbers_of(o->values, s->value, TP__PIECES_MAX + 1);
   if (s->n_boundaries < 1)

@@ -119,7 +119,7 @@ double TP__FN(peak)(double seconds)
   tp__vec chain[CHAINS];
   TP__EACH(i, CHAINS) chain[i] = tp__all((float)i);
   const double start = tp__thread_cpu();
-  double now = start, flops = 0;
+  double now, flops = 0;
   do {
     const tp__vec a = tp__all(nearly_one), b = tp__all(small);
     for (int round = 0; round < ROUNDS; round++) {
