@@ -11,15 +11,22 @@
 
 tp_status tp__file_read(const char *path, tp__buffer *into, tp_error *err)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  /* Opening a FIFO that nobody writes to would wait for ever; so it is empty. One with a writer
+   * (a shell's <(...)) is read to its end. */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return tp__fail(err, TP_ERR_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+  (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   tp_status status = TP_OK;
-  struct stat st;
+  struct stat st = {0};
   if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
     status = tp__fail(err, TP_ERR_DATA, "%s: is a folder, a file is wanted", path);
     goto out;
   }
-  if (fstat(fd, &st) == 0 && st.st_size > 0) {
+  if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) {
+    status = tp__fail(err, TP_ERR_DATA, "%s: is a device, a file is wanted", path);
+    goto out;
+  }
+  if (st.st_size > 0) {
     status = tp__buffer_reserve(into, into->size + (size_t)st.st_size, err);
     if (status != TP_OK) status = tp__at(err, status, "%s", path);
   }

@@ -126,7 +126,7 @@ tp_status tp__weights_read(const char *path, tp__tensors *into, const char **for
                            tp__buffer *metadata, tp_error *err)
 {
   const char *found = NULL;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not wait */
   if (fd < 0) return tp__fail(err, TP_ERR_DATA, "%s: cannot be opened: %s", path, strerror(errno));
   tp_status status = TP_OK;
   struct stat st;

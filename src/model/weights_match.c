@@ -203,6 +203,34 @@ static tp_status survey(const tp__tensors *file, const tp__tensors *model, const
   return TP_OK;
 }
 
+/* What an optimizer keeps for an array carries its name behind others: "adam/m/predictions/bias".
+ */
+static bool belongs(const tp__tensors *model, const char *name)
+{
+  for (; name != NULL; name = strchr(name, '/')) {
+    name += *name == '/';
+    if (tp__tensors_find(model, name) != NULL) return true;
+  }
+  return false;
+}
+
+/* Two networks of one family can share all the names that the smaller one has. */
+static void warn_of_others(const tp__tensors *file, const tp__tensors *model, const char *what,
+                           const tp__log *log)
+{
+  char where[256];
+  const char *first = NULL;
+  size_t count = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    if (belongs(model, file->item[i].name)) continue;
+    if (first == NULL) first = file->item[i].name;
+    count++;
+  }
+  if (count > 0)
+    tp__warn(log, "%s: %zu arrays have no place in the network, as %s: is it another network's?",
+             what, count, place(where, first));
+}
+
 tp_status tp__weights_match(const tp__tensors *file, tp__tensors *model, const char *head,
                             bool skip_mismatch, const char *what, const tp__log *log,
                             tp__weights_report *report, tp_error *err)
@@ -215,6 +243,7 @@ tp_status tp__weights_match(const tp__tensors *file, tp__tensors *model, const c
     const tp__tensor *found = tp__tensors_find(file, wanted->name);
     if (found != NULL && tp__shape_equal(&found->shape, &wanted->shape)) convert(found, wanted);
   }
+  if (r.unused > 0) warn_of_others(file, model, what, log);
   tp__say(log, "%s: loaded %zu of %zu arrays, skipped %zu arrays%s%s, %zu unused", what, r.loaded,
           r.wanted, r.skipped, r.skipped > 0 ? " of layer " : "", r.skipped > 0 ? head : "",
           r.unused);
