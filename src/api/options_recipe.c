@@ -103,8 +103,9 @@ static tp_status write_text(tp__writer *w, const char *value, tp_error *err)
 static tp_status write_value(tp__writer *w, const tp__option_row *row, const char *value,
                              tp_error *err)
 {
-  bool relative =
-      row->path && value[0] != '/' && strstr(value, "://") == NULL && strcmp(value, "-") != 0;
+  static const char *const word[] = {"-", "imagenet", "none"}; /* no paths */
+  bool relative = row->path && value[0] != '/' && strstr(value, "://") == NULL;
+  for (int i = 0; i < 3; i++) relative = relative && strcmp(value, word[i]) != 0;
   char *folder = relative ? getcwd(NULL, 0) : NULL;
   char *absolute = folder != NULL ? tp__format("%s/%s", folder, value) : NULL;
   tp_status status = tp__writer_printf(w, err, "%s = ", row->option.name);

@@ -57,7 +57,7 @@ static const tp__option_row train_rows[] = {
         "shuffle buffer; 0: none, -1: the whole set"),
     ROW(INT, T, interleave, "interleave", "N", "16", "data", false, "shards read in turn"),
     ROW(STRING, T, model, "model", "NAME", "efficientnet-b0", "model", false, "the network"),
-    ROW(STRING, T, weights, "weights", "FILE|imagenet|none", "imagenet", "model", false,
+    ROW(STRING, T, weights, "weights", "FILE|imagenet|none", "imagenet", "model", true,
         "where training starts"),
     ROW(BOOL, T, skip_mismatch, "skip_mismatch", NULL, "false", "model", false,
         "leave out a head of another size"),
