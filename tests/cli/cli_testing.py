@@ -81,6 +81,15 @@ def write(path, *payloads):
 
 # ---- running ----
 
+def quick_folder():
+    """In memory where there is room: each checkpoint waits until the disk has it."""
+    memory = "/dev/shm"
+    if not os.access(memory, os.W_OK):
+        return None
+    room = os.statvfs(memory)
+    return memory if room.f_bavail * room.f_frsize > 2 << 30 else None
+
+
 class Answer:
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
@@ -99,7 +108,7 @@ class CliTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.box = tempfile.mkdtemp(prefix="tepal-cli-")
+        cls.box = tempfile.mkdtemp(prefix="tepal-cli-", dir=quick_folder())
         cls.made = os.path.join(cls.box, "made")
         os.mkdir(cls.made)
         os.chdir(cls.made)
@@ -114,6 +123,7 @@ class CliTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.mkdtemp(dir=self.box)
         os.chdir(folder)
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         os.symlink(os.path.join(self.made, "flowers"), "flowers")
         if os.path.isdir(os.path.join(self.made, "run")):
             shutil.copytree(os.path.join(self.made, "run"), "run")
