@@ -76,6 +76,7 @@ static double first_layer(const tp__kernels *k, const job *j, const buffers *b)
                 .packed = b->packed,
                 .bias = b->bias,
                 .y = b->y,
+                .y_pitch = tp__pitch(n),
                 .act = TP__ACT_SWISH,
                 .scratch = b->scratch};
   k->conv(&v);

@@ -91,6 +91,7 @@ static tp_status batch_norm(tp__gradient *c, tp__value dy)
 {
   enum { X, GAMMA, BETA, MEAN, VARIANCE };
   const tp__value *in = c->node.in;
+  TP__TRY(refuse_fused(c));
   TP__TRY(tp__gradient_emit(c, X, TP__OP_BATCH_NORM_INPUT_GRAD,
                             (tp__value[]){dy, in[GAMMA], in[VARIANCE]}, 3, &c->node.attr));
   TP__TRY(tp__gradient_emit(c, GAMMA, TP__OP_BATCH_NORM_GAMMA_GRAD,
@@ -128,6 +129,27 @@ static tp_status global_pool(tp__gradient *c, tp__value dy)
   const tp__shape *x = shape_of(c, 0);
   tp__attr attr = {.shape = *x, .f = {(float)(1.0 / ((double)x->dim[1] * (double)x->dim[2]))}};
   return tp__gradient_emit(c, 0, TP__OP_BROADCAST_SPATIAL, &dy, 1, &attr);
+}
+
+static tp_status max_pool(tp__gradient *c, tp__value dy)
+{
+  return tp__gradient_emit(c, 0, TP__OP_MAX_POOL_GRAD, (tp__value[]){dy, c->node.in[0]}, 2,
+                           &c->node.attr);
+}
+
+static tp_status avg_pool(tp__gradient *c, tp__value dy)
+{
+  tp__attr attr = c->node.attr;
+  attr.shape = *shape_of(c, 0);
+  return tp__gradient_emit(c, 0, TP__OP_AVG_POOL_GRAD, &dy, 1, &attr);
+}
+
+static tp_status concat(tp__gradient *c, tp__value dy)
+{
+  tp__attr a = {.shape = *shape_of(c, 0)};
+  tp__attr b = {.shape = *shape_of(c, 1), .first = (int)a.shape.dim[3]};
+  TP__TRY(tp__gradient_emit(c, 0, TP__OP_SLICE_CHANNELS, &dy, 1, &a));
+  return tp__gradient_emit(c, 1, TP__OP_SLICE_CHANNELS, &dy, 1, &b);
 }
 
 static tp_status reshape(tp__gradient *c, tp__value dy)
@@ -168,6 +190,9 @@ tp__gradient_fn tp__gradient_rule(tp__op op)
       [TP__OP_ADD] = add,
       [TP__OP_MUL] = mul,
       [TP__OP_GLOBAL_POOL] = global_pool,
+      [TP__OP_MAX_POOL] = max_pool,
+      [TP__OP_AVG_POOL] = avg_pool,
+      [TP__OP_CONCAT] = concat,
       [TP__OP_RESHAPE] = reshape,
       [TP__OP_MATMUL] = matmul,
       [TP__OP_DROPOUT] = dropout,

@@ -49,17 +49,23 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
   /* ---- layers ---- */                                                                           \
   X(CONV, "conv")                                                                                  \
     /* x, kernel [kh,kw,C,K], bias [K]?, residual [N,OH,OW,K]?, scale [N,1,1,C]?:                  \
-       y = act(conv(x * scale, kernel) + bias) + residual; zero padding attr.pad */                \
+       y = act(conv(x * scale, kernel) + bias) + residual; zero padding attr.pad; attr.flag: the   \
+       activation comes after the residual */                                                      \
   X(DEPTHWISE, "depthwise")   /* x, kernel [kh,kw,C,1], bias [C]?: y = act(conv + bias) */         \
   X(BIAS_ADD, "bias_add")     /* x [N,...,C], bias [C] */                                          \
   X(BATCH_NORM, "batch_norm")                                                                      \
     /* x [N,...,C], gamma, beta, mean, variance [C]; attr.f[0] = epsilon: gamma (x - mean) /       \
-       sqrt(variance + epsilon) + beta */                                                          \
+       sqrt(variance + epsilon) + beta, then attr.act */                                           \
   X(ACTIVATION, "activation") /* attr.act */                                                       \
   X(ADD, "add")               /* a + b, same shape */                                              \
   X(MUL, "mul")               /* a * b, same shape, or b [N,1,1,C] broadcast over H and W */       \
   X(GLOBAL_POOL, "global_pool")                                                                    \
     /* [N,H,W,C] -> [N,C]: mean over the pixels, added in their order */                           \
+  X(MAX_POOL, "max_pool")                                                                          \
+    /* x: the largest of windows of attr.window x attr.window pixels, attr.stride apart; attr.pad   \
+       zeros around x take part */                                                                 \
+  X(AVG_POOL, "avg_pool")     /* the same with the mean, of all window x window pixels */          \
+  X(CONCAT, "concat")         /* a [N,H,W,A], b [N,H,W,B]: [N,H,W,A + B] */                        \
   X(RESHAPE, "reshape")       /* attr.shape, N kept */                                             \
   X(MATMUL, "matmul")         /* x [N,I], kernel [I,O], bias [O]?: act(x kernel + bias) */         \
   X(DROPOUT, "dropout")                                                                            \
@@ -90,6 +96,11 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
     /* logits, labels, dloss [N] -> [N,K]; attr.f[0] = label smoothing */                          \
   X(SCALE_ROWS, "scale_rows") /* dsum scalar, weights [N] -> [N]: gradient of weighted_sum */      \
   X(CROP, "crop")             /* x without attr.pad = top, bottom, left, right: gradient of pad */ \
+  X(MAX_POOL_GRAD, "max_pool_grad")                                                                \
+    /* dy, x -> dx: each dy goes to the first largest pixel of its window, in the order of rows */ \
+  X(AVG_POOL_GRAD, "avg_pool_grad") /* dy -> dx of attr.shape */                                   \
+  X(SLICE_CHANNELS, "slice_channels")                                                              \
+    /* x [N,H,W,C] -> attr.shape [N,H,W,K]: channels attr.first ... attr.first + K */              \
   /* ---- shared arithmetic: batch norm folded into the kernel before it, optimizer updates ---- */\
   X(FOLD_KERNEL, "fold_kernel")                                                                    \
     /* kernel, gamma, variance: kernel gamma / sqrt(variance + f[0]), along C when                 \
@@ -124,14 +135,17 @@ typedef enum tp__act {
 
 /* What an operator needs besides its operands; fields an operator does not use are zero. */
 typedef struct tp__attr {
-  int stride; /* CONV, DEPTHWISE and their gradients: in both directions, >= 1 */
+  int stride; /* CONV, DEPTHWISE, pools and their gradients: in both directions, >= 1 */
+  int window; /* MAX_POOL, AVG_POOL and their gradients: in both directions, >= 1 */
+  int first;  /* SLICE_CHANNELS */
   int pad[4]; /* top, bottom, left, right */
   tp__act act;
   float f[3];
-  float g[3];      /* AFFINE with flag: the offsets */
-  uint32_t draw;   /* DROPOUT: its number in the network */
-  bool depthwise;  /* FOLD_KERNEL */
-  bool flag;       /* SGD_PARAM: Nesterov; AFFINE: one factor, one offset per channel */
+  float g[3];     /* AFFINE with flag: the offsets */
+  uint32_t draw;  /* DROPOUT: its number in the network */
+  bool depthwise; /* FOLD_KERNEL */
+  bool flag; /* SGD_PARAM: Nesterov; AFFINE: one factor, one offset per channel; CONV: activation
+                last */
   tp__shape shape; /* RESHAPE, BROADCAST_SPATIAL, *_GRAD */
 } tp__attr;
 

@@ -14,7 +14,7 @@
 
 #include "graph.h"
 
-enum { TP__SIZE_MAX = 1 << 16 }; /* of kernels, strides and padding */
+enum { TP__SIZE_MAX = 1 << 16, TP__WINDOW_MAX = 1 << 14 }; /* of kernels, strides, padding; pools */
 
 typedef struct tp__typing {
   tp__op op;
@@ -92,6 +92,8 @@ tp_status tp__infer_activation(tp__typing *t);
 tp_status tp__infer_add(tp__typing *t);
 tp_status tp__infer_mul(tp__typing *t);
 tp_status tp__infer_global_pool(tp__typing *t);
+tp_status tp__infer_pool(tp__typing *t);
+tp_status tp__infer_concat(tp__typing *t);
 tp_status tp__infer_reshape(tp__typing *t);
 tp_status tp__infer_matmul(tp__typing *t);
 tp_status tp__infer_dropout(tp__typing *t);
@@ -114,6 +116,9 @@ tp_status tp__infer_matmul_kernel_grad(tp__typing *t);
 tp_status tp__infer_cross_entropy_grad(tp__typing *t);
 tp_status tp__infer_scale_rows(tp__typing *t);
 tp_status tp__infer_crop(tp__typing *t);
+tp_status tp__infer_max_pool_grad(tp__typing *t);
+tp_status tp__infer_avg_pool_grad(tp__typing *t);
+tp_status tp__infer_slice_channels(tp__typing *t);
 /* infer_update.c */
 tp_status tp__infer_fold_kernel(tp__typing *t);
 tp_status tp__infer_fold_bias(tp__typing *t);

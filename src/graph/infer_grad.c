@@ -175,3 +175,49 @@ tp_status tp__infer_crop(tp__typing *t)
   return tp__bad(t, "%s is too small for a crop of %d,%d,%d,%d", tp__operand_text(t, 0), pad[0],
                  pad[1], pad[2], pad[3]);
 }
+
+/* dy must be what pooling gives for x. */
+static tp_status want_pooled(tp__typing *t, const tp__shape *x)
+{
+  char x_text[96], x_label[128], y_text[96];
+  tp__shape y = {.rank = 4};
+  tp__shape_text(x, x_text);
+  snprintf(x_label, sizeof x_label, "x %s", x_text);
+  if (x->dim[0] != TP__N) return tp__bad(t, "%s has no row for each example", x_label);
+  if (t->attr.window < 1 || t->attr.window > TP__WINDOW_MAX)
+    return tp__bad(t, "a window of %d is impossible", t->attr.window);
+  TP__TRY(tp__slide(t, x_label, x, t->attr.window, t->attr.window, &y));
+  y.dim[3] = x->dim[3];
+  t->shape = *x;
+  if (tp__shape_equal(&y, &t->in[0]->shape)) return TP_OK;
+  return tp__bad(t, "%s must be %s, as %s is pooled", tp__operand_text(t, 0),
+                 tp__shape_text(&y, y_text), x_label);
+}
+
+tp_status tp__infer_max_pool_grad(tp__typing *t)
+{
+  TP__TRY(tp__want_maps(t, 1));
+  return want_pooled(t, &t->in[1]->shape);
+}
+
+tp_status tp__infer_avg_pool_grad(tp__typing *t)
+{
+  TP__TRY(tp__want_attr_shape(t, 4));
+  return want_pooled(t, &t->attr.shape);
+}
+
+tp_status tp__infer_slice_channels(tp__typing *t)
+{
+  char text[96];
+  TP__TRY(tp__want_maps(t, 0));
+  TP__TRY(tp__want_attr_shape(t, 4));
+  tp__shape x = t->in[0]->shape;
+  const int64_t channels = x.dim[3], first = t->attr.first, wanted = t->attr.shape.dim[3];
+  x.dim[3] = wanted;
+  if (!tp__shape_equal(&x, &t->attr.shape) || first < 0 || first + wanted > channels)
+    return tp__bad(t, "%s has no channels %lld to %lld as %s", tp__operand_text(t, 0),
+                   (long long)first, (long long)(first + wanted),
+                   tp__shape_text(&t->attr.shape, text));
+  t->shape = x;
+  return TP_OK;
+}

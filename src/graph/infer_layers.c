@@ -99,6 +99,7 @@ tp_status tp__infer_batch_norm(tp__typing *t)
   TP__TRY(tp__want_examples(t, 0));
   if (t->in[0]->shape.rank < 2) return tp__bad(t, "%s has no channels", tp__operand_text(t, 0));
   TP__TRY(tp__want_number(t, 0, "epsilon", 0, 1));
+  TP__TRY(tp__want_act(t));
   for (int i = 1; i <= 4; i++) TP__TRY(tp__want_channels(t, i, tp__last_dim(t->in[0]), 0));
   t->shape = t->in[0]->shape;
   return TP_OK;
@@ -132,6 +133,30 @@ tp_status tp__infer_global_pool(tp__typing *t)
 {
   TP__TRY(tp__want_maps(t, 0));
   t->shape = (tp__shape){.rank = 2, .dim = {TP__N, t->in[0]->shape.dim[3]}};
+  return TP_OK;
+}
+
+/* MAX_POOL, AVG_POOL. */
+tp_status tp__infer_pool(tp__typing *t)
+{
+  TP__TRY(tp__want_maps(t, 0));
+  const int window = t->attr.window;
+  if (window < 1 || window > TP__WINDOW_MAX)
+    return tp__bad(t, "a window of %d is impossible", window);
+  TP__TRY(tp__slide(t, tp__operand_text(t, 0), &t->in[0]->shape, window, window, &t->shape));
+  t->shape.dim[3] = t->in[0]->shape.dim[3];
+  return TP_OK;
+}
+
+tp_status tp__infer_concat(tp__typing *t)
+{
+  for (int i = 0; i < 2; i++) TP__TRY(tp__want_maps(t, i));
+  const tp__shape *a = &t->in[0]->shape, *b = &t->in[1]->shape;
+  if (a->dim[1] != b->dim[1] || a->dim[2] != b->dim[2])
+    return tp__bad(t, "%s and %s must have the same height and width", tp__operand_text(t, 0),
+                   tp__operand_text(t, 1));
+  t->shape = *a;
+  t->shape.dim[3] += b->dim[3];
   return TP_OK;
 }
 

@@ -2,7 +2,7 @@
  *
  * The order matters: a bias must be in the convolution before the batch norm is folded into it, and
  * both before the activation, which ends the part that is linear; what is added after the
- * activation comes last.
+ * activation comes last, but for an activation of that sum.
  */
 #include "rewrite.h"
 
@@ -16,6 +16,7 @@ static const struct {
     {"fold batch norm", tp__pass_batch_norm},
     {"fuse activation", tp__pass_activation},
     {"fuse residual", tp__pass_residual},
+    {"fuse last activation", tp__pass_last_activation},
     {"fuse scale", tp__pass_scale},
     {"drop dead nodes", NULL},
 };

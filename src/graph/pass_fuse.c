@@ -2,9 +2,12 @@
  *
  *   bias        bias_add(conv(x, k), b)        -> conv(x, k, b)
  *   activation  activation(conv(...))          -> conv(...) act
- *   residual    add(conv(...), r)              -> conv(..., residual r), which is added after the
- * activation scale       conv 1x1 (mul(x, s [N,1,1,C])) -> conv(x, ..., scale s):
- * squeeze-and-excite
+ *   residual    add(conv(...), r)              -> conv(..., residual r), added after the activation
+ *   last        activation(conv(..., residual r)) -> conv(..., residual r) act last: ResNet's
+ * blocks scale       conv 1x1 (mul(x, s [N,1,1,C])) -> conv(x, ..., scale s): squeeze-and-excite
+ *
+ * A batch norm that could not be folded into what is before it (BN, ReLU, conv: pre-activation)
+ * takes the activation, too.
  *
  * Each only when nothing else (a gradient, an output) reads the value in between.
  */
@@ -39,7 +42,8 @@ tp_status tp__pass_activation(tp__rewrite *r, tp__value v)
   const tp__node *n = tp__rewrite_node(r, v);
   if (n->op != TP__OP_ACTIVATION) return TP_OK;
   const tp__node *x = open_end(r, v, 0);
-  if (x == NULL) return TP_OK;
+  if (x == NULL) x = tp__rewrite_only(r, v, 0, TP__OP_BATCH_NORM);
+  if (x == NULL || x->attr.act != TP__ACT_NONE) return TP_OK;
   tp__value in[TP__OPERANDS_MAX];
   tp__rewrite_operands(r, x, in);
   tp__attr attr = x->attr;
@@ -63,6 +67,20 @@ tp_status tp__pass_residual(tp__rewrite *r, tp__value v)
     return tp__rewrite_emit(r, v, TP__OP_CONV, in, x->n_in > 4 ? x->n_in : 4, &x->attr, x->name);
   }
   return TP_OK;
+}
+
+tp_status tp__pass_last_activation(tp__rewrite *r, tp__value v)
+{
+  const tp__node *n = tp__rewrite_node(r, v);
+  if (n->op != TP__OP_ACTIVATION) return TP_OK;
+  const tp__node *x = tp__rewrite_only(r, v, 0, TP__OP_CONV);
+  if (x == NULL || x->attr.act != TP__ACT_NONE || x->n_in < 4 || x->in[3] == TP__NONE) return TP_OK;
+  tp__value in[TP__OPERANDS_MAX];
+  tp__rewrite_operands(r, x, in);
+  tp__attr attr = x->attr;
+  attr.act = n->attr.act;
+  attr.flag = true;
+  return tp__rewrite_emit(r, v, TP__OP_CONV, in, x->n_in, &attr, x->name);
 }
 
 static bool is_pointwise(const tp__rewrite *r, const tp__node *n)

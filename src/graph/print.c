@@ -51,6 +51,27 @@ static tp_status print_number(const char *what, float f, tp__buffer *text, tp_er
   return tp__buffer_printf(text, err, " %s %.9g", what, (double)f);
 }
 
+static tp_status print_update(const tp__node *n, tp__buffer *text, tp_error *err)
+{
+  const float *f = n->attr.f;
+  switch (n->op) {
+  case TP__OP_ADAM_M:
+    return print_number("beta1", f[0], text, err);
+  case TP__OP_ADAM_V:
+    return print_number("beta2", f[0], text, err);
+  case TP__OP_ADAM_PARAM:
+    TP__TRY(print_number("beta1", f[0], text, err));
+    TP__TRY(print_number("beta2", f[1], text, err));
+    return print_number("epsilon", f[2], text, err);
+  case TP__OP_SGD_MOMENTUM:
+    return print_number("momentum", f[0], text, err);
+  case TP__OP_SGD_PARAM:
+    return n->attr.flag ? print_number("nesterov", f[0], text, err) : TP_OK;
+  default:
+    return TP_OK;
+  }
+}
+
 static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
 {
   const float *f = n->attr.f;
@@ -65,7 +86,16 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
   case TP__OP_CONV:
   case TP__OP_DEPTHWISE:
     TP__TRY(print_window(n, text, err));
-    return print_act(n, text, err);
+    TP__TRY(print_act(n, text, err));
+    return n->attr.flag ? tp__buffer_printf(text, err, " last") : TP_OK;
+  case TP__OP_MAX_POOL:
+  case TP__OP_AVG_POOL:
+  case TP__OP_MAX_POOL_GRAD:
+  case TP__OP_AVG_POOL_GRAD:
+    TP__TRY(tp__buffer_printf(text, err, " window %d", n->attr.window));
+    return print_window(n, text, err);
+  case TP__OP_SLICE_CHANNELS:
+    return tp__buffer_printf(text, err, " first %d", n->attr.first);
   case TP__OP_CONV_INPUT_GRAD:
   case TP__OP_CONV_KERNEL_GRAD:
   case TP__OP_DEPTHWISE_INPUT_GRAD:
@@ -76,6 +106,8 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
   case TP__OP_MATMUL:
     return print_act(n, text, err);
   case TP__OP_BATCH_NORM:
+    TP__TRY(print_number("epsilon", f[0], text, err));
+    return print_act(n, text, err);
   case TP__OP_BATCH_NORM_INPUT_GRAD:
   case TP__OP_BATCH_NORM_GAMMA_GRAD:
   case TP__OP_FOLD_BIAS:
@@ -91,20 +123,8 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
   case TP__OP_SUM_SPATIAL:
   case TP__OP_BROADCAST_SPATIAL:
     return f[0] == 1 ? TP_OK : print_number("factor", f[0], text, err);
-  case TP__OP_ADAM_M:
-    return print_number("beta1", f[0], text, err);
-  case TP__OP_ADAM_V:
-    return print_number("beta2", f[0], text, err);
-  case TP__OP_ADAM_PARAM:
-    TP__TRY(print_number("beta1", f[0], text, err));
-    TP__TRY(print_number("beta2", f[1], text, err));
-    return print_number("epsilon", f[2], text, err);
-  case TP__OP_SGD_MOMENTUM:
-    return print_number("momentum", f[0], text, err);
-  case TP__OP_SGD_PARAM:
-    return n->attr.flag ? print_number("nesterov", f[0], text, err) : TP_OK;
   default:
-    return TP_OK;
+    return print_update(n, text, err);
   }
 }
 

@@ -52,6 +52,7 @@ tp_status tp__pass_bias(tp__rewrite *r, tp__value v) TP_CHECKED;
 tp_status tp__pass_batch_norm(tp__rewrite *r, tp__value v) TP_CHECKED;
 tp_status tp__pass_activation(tp__rewrite *r, tp__value v) TP_CHECKED;
 tp_status tp__pass_residual(tp__rewrite *r, tp__value v) TP_CHECKED;
+tp_status tp__pass_last_activation(tp__rewrite *r, tp__value v) TP_CHECKED;
 tp_status tp__pass_scale(tp__rewrite *r, tp__value v) TP_CHECKED;
 
 #endif

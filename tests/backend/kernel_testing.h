@@ -128,11 +128,13 @@ static inline void chain_add(chain *c, float a, float b)
   c->size += fabs((double)a * b);
 }
 
-/* Checks act(chain) + residual; without activation also the bits. */
-static inline void assert_chain(const chain *c, tp__act act, const float *residual, float got,
-                                const char *what, long row, long column)
+/* Checks act(chain) + residual, or act(chain + residual); without activation also the bits. */
+static inline void assert_chain_last(const chain *c, tp__act act, bool act_last,
+                                     const float *residual, float got, const char *what, long row,
+                                     long column)
 {
-  double want = act_of(act, c->sum) + (residual != NULL ? *residual : 0);
+  double more = residual != NULL ? *residual : 0;
+  double want = act_last ? act_of(act, c->sum + more) : act_of(act, c->sum) + more;
   double slack = 1e-6 * c->size + 2e-6 * fabs(want) + 1e-30;
   if (!(fabs(got - want) <= slack))
     fail_msg("%s: row %ld column %ld: got %.9g, wanted %.9g", what, row, column, (double)got, want);
@@ -141,6 +143,12 @@ static inline void assert_chain(const chain *c, tp__act act, const float *residu
   if (got != exact)
     fail_msg("%s: row %ld column %ld: got %a, the chain gives %a", what, row, column, (double)got,
              (double)exact);
+}
+
+static inline void assert_chain(const chain *c, tp__act act, const float *residual, float got,
+                                const char *what, long row, long column)
+{
+  assert_chain_last(c, act, false, residual, got, what, row, column);
 }
 
 /* The results of the AVX2 and AVX-512 tables must agree in every bit; call for each table in turn.

@@ -117,6 +117,78 @@ static tp__value reshaped(tp__graph *g)
 {
   return NODE(g, RESHAPE, (.shape = shape("N,6,4")), front(g, "N,4,3,2", "1,1,2,2"));
 }
+static tp__value max_pool(tp__graph *g)
+{
+  tp__value x = NODE(g, PAD, (.pad = {1, 1, 1, 1}), front(g, "N,5,6,2", "1,1,2,5"));
+  return NODE(g, MAX_POOL, (.window = 3, .stride = 2), x);
+}
+static tp__value max_pool_apart(tp__graph *g)
+{
+  return NODE(g, MAX_POOL, (.window = 2, .stride = 3), front(g, "N,6,7,2", "1,1,2,18"));
+}
+static tp__value avg_pool(tp__graph *g)
+{
+  return NODE(g, AVG_POOL, (.window = 2, .stride = 2), front(g, "N,5,6,2", "1,1,2,18"));
+}
+static tp__value avg_pool_padded(tp__graph *g)
+{
+  tp__value x = NODE(g, PAD, (.pad = {1, 0, 0, 2}), front(g, "N,5,6,2", "1,1,2,5"));
+  return NODE(g, AVG_POOL, (.window = 3, .stride = 1), x);
+}
+
+/* A dense layer: BN, swish, 1 x 1, BN, swish, 3 x 3, put behind what it read. */
+static tp__value dense_layer(tp__graph *g, int index, tp__value x, int between, int growth)
+{
+  char name[16], text[48];
+  int in = (int)g->node[x].shape.dim[3];
+  snprintf(name, sizeof name, "d%d", index);
+  tp__value y = normed(g, name, "in", x, in, TP__ACT_SWISH);
+  y = normed(g, name, "mid", pointwise(g, name, "narrow", y, in, between), between, TP__ACT_SWISH);
+  snprintf(text, sizeof text, "3,3,%d,%d", between, growth);
+  return NODE(g, CONCAT, (0), x, conv(g, name, y, text, 1, 1));
+}
+static tp__value concat_of(tp__graph *g, const char *first, int growth)
+{
+  tp__value x = conv(g, "stem", front(g, "N,5,4,2", "1,1,2,3"), first, 1, 0);
+  x = NODE(g, AVG_POOL, (.window = 2, .stride = 1), x);
+  for (int i = 0; i < 3; i++) x = dense_layer(g, i, x, 4, growth);
+  return normed(g, "top", "out", x, (int)g->node[x].shape.dim[3], TP__ACT_SWISH);
+}
+static tp__value concats(tp__graph *g)
+{
+  return concat_of(g, "1,1,3,16", 16);
+}
+static tp__value concats_odd(tp__graph *g)
+{
+  return concat_of(g, "1,1,3,5", 3);
+}
+static tp__value concats_mixed(tp__graph *g)
+{
+  tp__value x = concat_of(g, "1,1,3,32", 10);
+  return NODE(g, CONCAT, (0), x, x);
+}
+/* Every way in which parts of a concat may be read. */
+static tp__value concat_readers(tp__graph *g)
+{
+  tp__value a = conv(g, "a", front(g, "N,4,3,2", "1,1,2,3"), "1,1,3,16", 1, 0);
+  tp__value b = conv(g, "b", a, "1,1,16,16", 1, 0), ab = NODE(g, CONCAT, (0), a, b);
+  tp__value c = conv(g, "c", ab, "3,3,32,16", 1, 1), y = NODE(g, CONCAT, (0), ab, c);
+  tp__value sum = NODE(g, ADD, (0), NODE(g, MUL, (0), a, b), activation(g, "s", c, TP__ACT_SWISH));
+  sum = NODE(g, ADD, (0), sum, b);
+  sum = NODE(g, ADD, (0), NODE(g, AFFINE, (.f = {2, 1}), b), sum);
+  sum = bias_add(g, "d", NODE(g, ADD, (0), depthwise(g, "d", c, "3,3,16,1", 1, 1), sum), "16");
+  tp__value flat = NODE(g, RESHAPE, (.shape = shape("N,12,16")), b);
+  flat = activation(g, "flat", flat, TP__ACT_SWISH);
+  flat = NODE(g, RESHAPE, (.shape = shape("N,4,3,16")), flat);
+  y = NODE(g, CONCAT, (0), y, NODE(g, ADD, (0), sum, flat));
+  return squeeze_excite(g, "se", y, 64, 3);
+}
+static tp__value block_residual(tp__graph *g)
+{
+  tp__value x = front(g, "N,5,4,2", "1,1,2,5");
+  tp__value y = normed(g, "b", "a", conv(g, "b_a", x, "3,3,5,5", 1, 1), 5, TP__ACT_NONE);
+  return activation(g, "last", NODE(g, ADD, (0), y, x), TP__ACT_SWISH);
+}
 static tp__value block(tp__graph *g)
 {
   static const struct small_net net = {.act = TP__ACT_SWISH, .block = {{3, 3, 1, 4, 2}}};
@@ -155,6 +227,15 @@ static const struct {
     {"dense", dense},
     {"dropout", dropped},
     {"reshape", reshaped},
+    {"max pool", max_pool},
+    {"max pool that leaves pixels out", max_pool_apart},
+    {"average pool", avg_pool},
+    {"average pool with padding", avg_pool_padded},
+    {"concats, in one memory", concats},
+    {"concats of odd channels", concats_odd},
+    {"concats, partly in one memory", concats_mixed},
+    {"readers of parts of a concat", concat_readers},
+    {"residual, then activation", block_residual},
     {"block", block},
     {"block, stride 2", block_strided},
 };

@@ -8,10 +8,11 @@
 typedef struct shape {
   int h, w, c, n, kh, kw, stride;
   int top, bottom, left, right; /* padding */
-  tp__act act;
+  int act;                      /* + LAST: after the residual */
   bool bias, residual;
   long x_pitch;
 } shape;
+enum { LAST = 16 };
 
 static int output_of(int size, int before, int after, int k, int stride)
 {
@@ -39,8 +40,9 @@ static void check_conv_outputs(const tp__kernels *k, const tp__conv *v, const fl
             chain_add(&c, x != NULL ? x[q] : 0,
                       kernel[(((long)ky * v->kw + kx) * v->c + q) * v->n + j]);
         }
-      assert_chain(&c, v->act, v->residual != NULL ? v->residual + o * pitch + j : NULL,
-                   v->y[o * pitch + j], what, o, j);
+      assert_chain_last(&c, v->act, v->act_last,
+                        v->residual != NULL ? v->residual + o * pitch + j : NULL,
+                        v->y[o * pitch + j], what, o, j);
     }
 }
 
@@ -77,8 +79,10 @@ static void check_conv(const tables *t, const shape *s)
                   .packed = packed,
                   .bias = s->bias ? bias : NULL,
                   .y = floats((size_t)(pixels * pitch)),
+                  .y_pitch = pitch,
                   .residual = s->residual ? residual : NULL,
-                  .act = s->act};
+                  .act = (tp__act)(s->act % LAST),
+                  .act_last = s->act >= LAST};
     size_t scratch = k->conv_scratch(&v);
     v.scratch = floats(scratch);
     for (size_t j = 0; j < scratch; j++) v.scratch[j] = NAN;
@@ -109,6 +113,7 @@ static void convs(void **state)
       {29, 30, 3, 64, 7, 7, 2, 3, 3, 3, 3, TP__ACT_RELU, true, false, 3},
       {9, 8, 16, 24, 3, 3, 1, 1, 1, 1, 1, TP__ACT_NONE, false, true, 16},
       {9, 8, 17, 50, 3, 3, 1, 1, 1, 1, 1, TP__ACT_RELU6, true, true, 32}, /* NaN in x */
+      {9, 8, 17, 50, 3, 3, 1, 1, 1, 1, 1, TP__ACT_RELU + LAST, true, true, 32},
       {7, 11, 5, 10, 5, 3, 3, 2, 1, 0, 2, TP__ACT_NONE, true, false, 16},
       {10, 10, 20, 33, 1, 1, 1, 0, 0, 0, 0, TP__ACT_SIGMOID, true, true, 32},  /* reads in place */
       {10, 11, 20, 33, 1, 1, 2, 0, 0, 0, 0, TP__ACT_NONE, true, false, 32},
@@ -160,7 +165,7 @@ static tp__depthwise geometry(const shape *s)
                          .stride = s->stride,
                          .pad_top = s->top,
                          .pad_left = s->left,
-                         .act = s->act};
+                         .act = (tp__act)s->act};
 }
 
 static float at(const float *plane, int h, int w, long pitch, int y, int x, int c)

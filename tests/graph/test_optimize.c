@@ -320,17 +320,88 @@ static void order_of_epilogues(void **state)
          "%1 = param a/kernel : (1, 1, 3, 3)\n"
          "%2 = conv(%0, %1) stride 1 pad 0,0,0,0 : (None, 4, 4, 3)  # a\n"
          "%3 = param b/kernel : (1, 1, 3, 3)\n"
-         "%4 = conv(%0, %3, -, %2) stride 1 pad 0,0,0,0 : (None, 4, 4, 3)  # b\n"
-         "%5 = activation(%4) act relu : (None, 4, 4, 3)  # act\n"
-         "%6 = param c/kernel : (1, 1, 3, 3)\n"
-         "%7 = conv(%5, %6, -, %0) stride 1 pad 0,0,0,0 act sigmoid : (None, 4, 4, 3)  # sig\n"
-         "%8 = add(%7, %5) : (None, 4, 4, 3)\n"
-         "%9 = input s : (None, 1, 1, 3)\n"
-         "%10 = mul(%8, %9) : (None, 4, 4, 3)\n"
-         "%11 = param d/kernel : (3, 3, 3, 3)\n"
-         "%12 = conv(%10, %11) stride 1 pad 1,1,1,1 : (None, 4, 4, 3)  # d\n"
-         "output y = %12\n");
+         "%4 = conv(%0, %3, -, %2) stride 1 pad 0,0,0,0 act relu last : (None, 4, 4, 3)  # act\n"
+         "%5 = param c/kernel : (1, 1, 3, 3)\n"
+         "%6 = conv(%4, %5, -, %0) stride 1 pad 0,0,0,0 act sigmoid : (None, 4, 4, 3)  # sig\n"
+         "%7 = add(%6, %4) : (None, 4, 4, 3)\n"
+         "%8 = input s : (None, 1, 1, 3)\n"
+         "%9 = mul(%7, %8) : (None, 4, 4, 3)\n"
+         "%10 = param d/kernel : (3, 3, 3, 3)\n"
+         "%11 = conv(%9, %10) stride 1 pad 1,1,1,1 : (None, 4, 4, 3)  # d\n"
+         "output y = %11\n");
   tp__graph_free(g);
+}
+
+/* Pre-activation: a batch norm that nothing before it can take keeps its node and takes the
+ * activation, unless a gradient reads what is between. */
+static void batch_norm_first(void **state)
+{
+  (void)state;
+  tp__graph *g = new_graph();
+  tp__value x = input(g, "x", "N,4,4,3"), y = batch_norm(g, "b", x, "3");
+  y = activation(g, "a", y, TP__ACT_RELU);
+  tp__value z = batch_norm(g, "b", x, "3");
+  output(g, "z", activation(g, "c", z, TP__ACT_SWISH));
+  output(g, "read", z);
+  output(g, "y", conv(g, "d", y, "1,1,3,3", 1, 0));
+  expect_optimized(
+      g, "%0 = input x : (None, 4, 4, 3)\n"
+         "%1 = param b/gamma : (3,)\n"
+         "%2 = param b/beta : (3,)\n"
+         "%3 = param b/moving_mean : (3,)\n"
+         "%4 = param b/moving_variance : (3,)\n"
+         "%5 = batch_norm(%0, %1, %2, %3, %4) epsilon 0.00100000005 act relu : (None, 4, 4, 3)  # "
+         "a\n"
+         "%6 = batch_norm(%0, %1, %2, %3, %4) epsilon 0.00100000005 : (None, 4, 4, 3)  # b\n"
+         "%7 = activation(%6) act swish : (None, 4, 4, 3)  # c\n"
+         "%8 = param d/kernel : (1, 1, 3, 3)\n"
+         "%9 = conv(%5, %8) stride 1 pad 0,0,0,0 : (None, 4, 4, 3)  # d\n"
+         "output z = %7\n"
+         "output read = %6\n"
+         "output y = %9\n");
+  tp__graph_free(g);
+}
+
+/* Zeros around pooled pixels, and the crop of their gradient, become padding: but for a crop that
+ * is not that of the padding. */
+static void padding_of_pools(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__graph *g = new_graph();
+  tp__value x = input(g, "x", "N,4,4,3"), p = NODE(g, PAD, (.pad = {1, 1, 0, 1}), x);
+  tp__value m = NODE(g, MAX_POOL, (.window = 2, .stride = 2), p);
+  tp__value a = NODE(g, AVG_POOL, (.window = 2, .stride = 2), p);
+  output(g, "m", m);
+  output(g, "a", a);
+  output(g, "dm",
+         NODE(g, CROP, (.pad = {1, 1, 0, 1}),
+              NODE(g, MAX_POOL_GRAD, (.window = 2, .stride = 2), m, p)));
+  output(g, "da",
+         NODE(g, CROP, (.pad = {1, 1, 0, 1}),
+              NODE(g, AVG_POOL_GRAD, (.window = 2, .stride = 2, .shape = g->node[p].shape), a)));
+  expect_optimized(g, "%0 = input x : (None, 4, 4, 3)\n"
+                      "%1 = max_pool(%0) window 2 stride 2 pad 1,1,0,1 : (None, 3, 2, 3)\n"
+                      "%2 = avg_pool(%0) window 2 stride 2 pad 1,1,0,1 : (None, 3, 2, 3)\n"
+                      "%3 = max_pool_grad(%1, %0) window 2 stride 2 pad 1,1,0,1 : (None, 4, 4, 3)\n"
+                      "%4 = avg_pool_grad(%2) window 2 stride 2 pad 1,1,0,1 : (None, 4, 4, 3)\n"
+                      "output m = %1\n"
+                      "output a = %2\n"
+                      "output dm = %3\n"
+                      "output da = %4\n");
+  tp__graph_free(g);
+  tp__graph *other = new_graph(), *better = NULL;
+  x = input(other, "x", "N,4,4,3");
+  p = NODE(other, PAD, (.pad = {1, 1, 0, 1}), x);
+  m = NODE(other, MAX_POOL, (.window = 2, .stride = 2), p);
+  output(other, "y",
+         NODE(other, CROP, (.pad = {1, 1, 1, 0}),
+              NODE(other, MAX_POOL_GRAD, (.window = 2, .stride = 2), m, p)));
+  assert_ok(tp__graph_optimize(other, &better, &err));
+  assert_int_equal(count_op(better, TP__OP_CROP), 1);
+  assert_int_equal(count_op(better, TP__OP_PAD), 1);
+  tp__graph_free(other);
+  tp__graph_free(better);
 }
 
 /* Batch norms that are trained, or whose statistics move, keep their node. */
@@ -389,6 +460,8 @@ int main(void)
       cmocka_unit_test(padding_of_gradients),
       cmocka_unit_test(several_readers),
       cmocka_unit_test(order_of_epilogues),
+      cmocka_unit_test(batch_norm_first),
+      cmocka_unit_test(padding_of_pools),
       cmocka_unit_test(assigned_norms),
       cmocka_unit_test(dead_nodes),
   };

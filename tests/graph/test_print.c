@@ -57,6 +57,13 @@ static void settings(void **state)
   NODE(g, SGD_PARAM, (0), c, c);
   NODE(g, SGD_PARAM, (.f = {0.5f}, .flag = true), c, c, c, s);
   NODE(g, AFFINE, (.f = {1, 2, 3}, .g = {0, 4, 0}, .flag = true), x);
+  NODE(g, BATCH_NORM, (.f = {0.5f}, .act = TP__ACT_RELU), x, c, c, c, c);
+  NODE(g, CONV, (.stride = 1, .act = TP__ACT_RELU, .flag = true), x, d, TP__NONE,
+       input(g, "y", "N,2,2,1"));
+  NODE(g, MAX_POOL, (.window = 3, .stride = 2, .pad = {1, 1, 1, 1}), x);
+  NODE(g, AVG_POOL_GRAD, (.window = 4, .stride = 1, .shape = shape("N,7,7,3")), x);
+  NODE(g, CONCAT, (0), x, x);
+  NODE(g, SLICE_CHANNELS, (.first = 1, .shape = shape("N,4,4,2")), x);
   tp_error err = {0};
   tp__buffer text;
   tp__buffer_init(&text, 1 << 16);
@@ -88,7 +95,14 @@ static void settings(void **state)
              "%27 = sgd_momentum(%1, %1, %2) momentum 0.5 : (3,)\n"
              "%28 = sgd_param(%1, %1) : (3,)\n"
              "%29 = sgd_param(%1, %1, %1, %2) nesterov 0.5 : (3,)\n"
-             "%30 = affine(%0) factors 1,2,3 offsets 0,4,0 : (None, 4, 4, 3)\n");
+             "%30 = affine(%0) factors 1,2,3 offsets 0,4,0 : (None, 4, 4, 3)\n"
+             "%31 = batch_norm(%0, %1, %1, %1, %1) epsilon 0.5 act relu : (None, 4, 4, 3)\n"
+             "%32 = input y : (None, 2, 2, 1)\n"
+             "%33 = conv(%0, %6, -, %32) stride 1 pad 0,0,0,0 act relu last : (None, 2, 2, 1)\n"
+             "%34 = max_pool(%0) window 3 stride 2 pad 1,1,1,1 : (None, 2, 2, 3)\n"
+             "%35 = avg_pool_grad(%0) window 4 stride 1 pad 0,0,0,0 : (None, 7, 7, 3)\n"
+             "%36 = concat(%0, %0) : (None, 4, 4, 6)\n"
+             "%37 = slice_channels(%0) first 1 : (None, 4, 4, 2)\n");
   tp__buffer_free(&text);
   tp__graph_free(g);
 }

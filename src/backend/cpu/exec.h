@@ -1,6 +1,7 @@
 /* exec - running a plan: what steps see, and the list of them.
  *
  *   exec.c         stages, chunks, phases       exec_layers.c  steps of the forward pass
+ *   exec_pools.c   pooling and concat, with their gradients
  *   exec_update.c  shared nodes, assignments    exec_grads.c   steps of the backward pass
  *   joints.c       sums over examples           derived.c      what is made from weights
  */
@@ -25,11 +26,12 @@ static inline float *tp__at_slot(const tp__frame *f, tp__value v)
 {
   const tp__plan *plan = f->plan;
   const tp__slot *s = &plan->slot[plan->slot[v].root];
+  const int64_t offset = plan->slot[v].offset;
   switch (s->home) {
   case TP__HOME_SCRATCH:
-    return f->scratch + s->at + (s->grouped ? f->slot * s->row : 0);
+    return f->scratch + s->at + (s->grouped ? f->slot * s->row : 0) + offset;
   case TP__HOME_BATCH:
-    return plan->batch + s->at + (size_t)(f->first * s->row);
+    return plan->batch + s->at + f->first * s->row + offset;
   case TP__HOME_FEED:
     return (float *)(uintptr_t)plan->program->fed[plan->slot[v].root] + f->first * s->row;
   case TP__HOME_STATE:
@@ -103,6 +105,11 @@ void tp__step_activation(const tp__frame *f, const tp__step *s);
 void tp__step_add(const tp__frame *f, const tp__step *s);
 void tp__step_mul(const tp__frame *f, const tp__step *s);
 void tp__step_mul_channels(const tp__frame *f, const tp__step *s);
+void tp__step_max_pool(const tp__frame *f, const tp__step *s);
+void tp__step_avg_pool(const tp__frame *f, const tp__step *s);
+void tp__step_max_pool_grad(const tp__frame *f, const tp__step *s);
+void tp__step_avg_pool_grad(const tp__frame *f, const tp__step *s);
+void tp__step_concat(const tp__frame *f, const tp__step *s);
 void tp__step_pool(const tp__frame *f, const tp__step *s);
 void tp__step_pool_sums(const tp__frame *f, const tp__step *s);
 void tp__step_dropout(const tp__frame *f, const tp__step *s);

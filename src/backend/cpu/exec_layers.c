@@ -89,6 +89,7 @@ void tp__step_gemm(const tp__frame *f, const tp__step *s)
   g.bias = tp__operand(f, s, 2);
   g.residual = tp__operand(f, s, 3);
   g.act = s->node->attr.act;
+  g.act_last = s->node->attr.flag;
   f->plan->kernels->gemm(&g);
 }
 
@@ -102,6 +103,7 @@ void tp__step_gemm_scaled(const tp__frame *f, const tp__step *s)
   g.bias = tp__operand(f, s, 2);
   g.residual = tp__operand(f, s, 3);
   g.act = s->node->attr.act;
+  g.act_last = s->node->attr.flag;
   g.m /= (long)f->n;
   g.packed = scaled;
   for (int64_t i = 0; i < f->n; i++) {
@@ -130,7 +132,9 @@ tp__conv tp__conv_geometry(const tp__plan *plan, const tp__step *s)
                     .pad_top = a->pad[0],
                     .pad_left = a->pad[2],
                     .x_pitch = (long)plan->slot[s->in[0]].pitch,
-                    .act = a->act};
+                    .y_pitch = (long)plan->slot[s->v].pitch,
+                    .act = a->act,
+                    .act_last = a->flag};
 }
 
 void tp__step_conv(const tp__frame *f, const tp__step *s)
@@ -193,10 +197,18 @@ void tp__step_depthwise(const tp__frame *f, const tp__step *s)
 void tp__step_affine(const tp__frame *f, const tp__step *s)
 {
   const tp__derived *d = &f->plan->derived[s->derived];
-  tp__view y = tp__result_at(f, s);
+  tp__view x = tp__view_at(f, s, 0), y = tp__result_at(f, s);
   const float *factor = tp__derived_at(f, s->derived);
-  f->plan->kernels->affine_channels((long)(tp__pixels(&y) * f->n), d->n, tp__operand(f, s, 0),
-                                    factor, factor + tp__pitch(d->n), y.data);
+  tp__norm v = {.pixels = (long)(tp__pixels(&y) * f->n),
+                .c = d->n,
+                .x = x.data,
+                .x_pitch = (long)x.pitch,
+                .scale = factor,
+                .shift = factor + tp__pitch(d->n),
+                .y = y.data,
+                .y_pitch = (long)y.pitch,
+                .act = s->node->attr.act};
+  f->plan->kernels->norm(&v);
 }
 
 /* Examples of a group lie one behind the other, and so do operand and result. */
@@ -213,8 +225,13 @@ void tp__step_activation(const tp__frame *f, const tp__step *s)
 
 void tp__step_add(const tp__frame *f, const tp__step *s)
 {
-  f->plan->kernels->add(elements(f, s), tp__operand(f, s, 0), tp__operand(f, s, 1),
-                        tp__at_slot(f, s->v));
+  tp__view a = tp__view_at(f, s, 0), b = tp__view_at(f, s, 1), y = tp__result_at(f, s);
+  if (a.pitch == y.pitch && b.pitch == y.pitch) {
+    f->plan->kernels->add(elements(f, s), a.data, b.data, y.data);
+    return;
+  }
+  for (int64_t p = 0; p < tp__pixels(&y) * f->n; p++) /* rows follow each other */
+    f->plan->kernels->add((long)y.c, tp__pixel(&a, 0, p), tp__pixel(&b, 0, p), tp__pixel(&y, 0, p));
 }
 
 /* All elements as the channels of one pixel. */

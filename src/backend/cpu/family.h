@@ -25,6 +25,7 @@ typedef struct tp__product {
   long ldc;
   const float *residual;
   tp__act act;
+  bool act_last;
 } tp__product;
 
 void TP__FN(product)(const tp__product *p);
@@ -47,6 +48,11 @@ void TP__FN(depthwise)(const tp__depthwise *v);
 void TP__FN(depthwise_input_grad)(const tp__depthwise *v, const float *dy, float *dx);
 void TP__FN(depthwise_kernel_grad)(const tp__depthwise *v, const float *x, const float *dy,
                                    float *dk);
+void TP__FN(max_pool)(const tp__pooling *v);
+void TP__FN(avg_pool)(const tp__pooling *v);
+void TP__FN(max_pool_grad)(const tp__pooling *v, const float *dy, float *dx);
+void TP__FN(avg_pool_grad)(const tp__pooling *v, const float *dy, float *dx);
+void TP__FN(norm)(const tp__norm *v);
 void TP__FN(act)(tp__act act, long count, const float *x, float *y);
 void TP__FN(act_grad)(tp__act act, long count, const float *dy, const float *x, float *dx);
 void TP__FN(add)(long count, const float *a, const float *b, float *y);

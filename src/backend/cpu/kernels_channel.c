@@ -28,6 +28,24 @@ void TP__FN(affine_channels)(long pixels, long c, const float *x, const float *s
   }
 }
 
+void TP__FN(norm)(const tp__norm *v)
+{
+  const long whole = v->c / TP__V * TP__V, left = v->c - whole;
+  const tp__vec last_scale = tp__load_part(v->scale + whole, left),
+                last_shift = tp__load_part(v->shift + whole, left);
+  const float *x = v->x;
+  float *y = v->y;
+#define PASS(f)                                                                                    \
+  for (long p = 0; p < v->pixels; p++, x += v->x_pitch, y += v->y_pitch) {                         \
+    for (long i = 0; i < whole; i += TP__V)                                                        \
+      tp__store(y + i,                                                                             \
+                f(tp__fma(tp__load(x + i), tp__load(v->scale + i), tp__load(v->shift + i))));      \
+    if (left > 0) tp__store(y + whole, f(tp__fma(tp__load(x + whole), last_scale, last_shift)));   \
+  }
+  TP__FOR_ACT(v->act, PASS)
+#undef PASS
+}
+
 /* Sums of COUNT neighbouring vectors: as many chains of additions as it takes to hide their
  * latency. sum is [COUNT]. */
 #define SUMS(COUNT)                                                                                \

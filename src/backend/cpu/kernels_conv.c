@@ -67,15 +67,16 @@ static void copy_line(const tp__conv *v, int iy, long row, float *line)
 
 void TP__FN(conv)(const tp__conv *v)
 {
-  const long pitch = tp__pitch(v->n), out_row = v->ow * pitch;
+  const long out_row = v->ow * v->y_pitch;
   tp__product p = {.m = v->ow,
                    .n = v->n,
                    .segments = v->kh,
                    .length = (long)v->kw * v->c,
                    .packed = v->packed,
                    .bias = v->bias,
-                   .ldc = pitch,
-                   .act = v->act};
+                   .ldc = v->y_pitch,
+                   .act = v->act,
+                   .act_last = v->act_last};
   if (reads_inside(v)) {
     p.lda = v->stride * v->x_pitch;
     p.step = v->w * v->x_pitch;

@@ -168,6 +168,7 @@ void TP__FN(gemm)(const tp__gemm *g)
                          .c = g->c,
                          .ldc = g->ldc,
                          .residual = g->residual,
-                         .act = g->act};
+                         .act = g->act,
+                         .act_last = g->act_last};
   TP__FN(product)(&p);
 }

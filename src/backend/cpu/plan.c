@@ -151,7 +151,8 @@ static void keep_across_stages(tp__plan *plan)
     for (int i = 0; i < g->node[v].n_in; i++) {
       if (g->node[v].in[i] == TP__NONE) continue;
       tp__slot *s = &plan->slot[plan->slot[g->node[v].in[i]].root];
-      if (s->home == TP__HOME_SCRATCH && s->level < level) s->home = TP__HOME_BATCH;
+      if (s->home == TP__HOME_SCRATCH && plan->slot[g->node[v].in[i]].level < level)
+        s->home = TP__HOME_BATCH;
     }
   }
 }
@@ -177,6 +178,10 @@ tp_status tp__plan_levels(tp__plan *plan, tp_error *err)
     set_slot(plan, v);
     if (plan->slot[v].level >= plan->levels) plan->levels = plan->slot[v].level + 1;
   }
+  bool *renamed = tp__calloc((size_t)g->count, sizeof *renamed, err);
+  if (renamed == NULL) return TP_ERR_INTERNAL;
+  tp__plan_concats(plan, renamed);
+  free(renamed);
   keep_across_stages(plan);
   return TP_OK;
 }

@@ -48,9 +48,11 @@ typedef enum tp__home {
 typedef struct tp__slot {
   tp__home home;
   bool per_example;
-  bool single;    /* an extra slot of which a group of examples needs only one */
-  bool grouped;   /* scratch: room for all examples of the chunk */
-  tp__value root; /* the value whose memory it is: itself, but for reshapes */
+  bool single;  /* an extra slot of which a group of examples needs only one */
+  bool grouped; /* scratch: room for all examples of the chunk */
+  tp__value
+      root; /* the value whose memory it is: itself, but for reshapes, parts of concats, slices */
+  int64_t offset; /* ... and the channel of root where it begins */
   int level;
   int64_t pitch;    /* as view.h */
   int64_t row;      /* elements (of 4 bytes) of one example, or of the shared whole (padded) */
@@ -172,6 +174,8 @@ tp_status tp__plan_step(tp__plan *plan, const tp__step *step, tp_error *err) TP_
 
 tp_status tp__plan_levels(tp__plan *plan,
                           tp_error *err) TP_CHECKED; /* plan.c: levels, homes, pitches, aliases */
+/* plan_concat.c: concats and slices without copies; after all other slots are set. */
+void tp__plan_concats(tp__plan *plan, bool *renamed);
 tp_status tp__plan_steps(tp__plan *plan, tp_error *err) TP_CHECKED; /* plan_steps.c */
 tp_status tp__plan_updates(tp__plan *plan, tp_error *err)
     TP_CHECKED; /* plan_updates.c: units, assignments in place */

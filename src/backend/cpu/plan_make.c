@@ -33,6 +33,11 @@ tp_status tp__make_pitched(tp__making *m, int i)
   return tp__plan_step(m->plan, &copy, m->err);
 }
 
+tp_status tp__make_wide(tp__making *m, int i)
+{
+  return m->plan->slot[m->step.in[i]].pitch % TP__LANES == 0 ? TP_OK : tp__make_pitched(m, i);
+}
+
 tp_status tp__make_all_pitched(tp__making *m, int operands)
 {
   for (int i = 0; i < operands; i++) TP__TRY(tp__make_pitched(m, i));
@@ -187,6 +192,8 @@ static tp_status make_pixels(tp__making *m)
     if (!absorbed(m->plan, n->in[0])) break;
   }
   m->step.in[0] = n->in[0];
+  if (m->plan->slot[m->step.in[0]].pitch != m->plan->slot[m->step.v].pitch)
+    TP__TRY(tp__make_pitched(m, 0));
   d.first = n;
   d.n = (long)tp__pixel_period(&m->step.node->shape, m->plan->slot[m->step.v].pitch);
   d.size = 2 * (size_t)d.n;
@@ -203,7 +210,7 @@ static tp_status make_matmul(tp__making *m)
 
 static tp_status with_factors(tp__making *m, tp__derive kind, int count)
 {
-  TP__TRY(tp__make_pitched(m, 0));
+  TP__TRY(tp__make_wide(m, 0));
   TP__TRY(tp__make_factors(m, kind, 1, count));
   return tp__make_finish(m, tp__step_affine);
 }
@@ -222,35 +229,9 @@ static tp_status make_mul(tp__making *m)
                       tp__pixels(&a) == tp__pixels(&b) ? tp__step_mul : tp__step_mul_channels);
 }
 
-tp_status tp__make_step(tp__making *m)
+static tp_status make_gradient(tp__making *m)
 {
   switch (m->step.node->op) {
-  case TP__OP_AFFINE:
-  case TP__OP_NORMALIZE:
-    return absorbed(m->plan, m->step.v) ? TP_OK : make_pixels(m);
-  case TP__OP_CONV:
-    return make_conv(m);
-  case TP__OP_DEPTHWISE:
-    return make_depthwise(m, 1, tp__step_depthwise);
-  case TP__OP_BIAS_ADD:
-    return with_factors(m, TP__DERIVE_NORM, 1);
-  case TP__OP_BATCH_NORM:
-    return with_factors(m, TP__DERIVE_NORM, 4);
-  case TP__OP_ACTIVATION:
-    return element_wise(m, 1, tp__step_activation);
-  case TP__OP_ADD:
-    return element_wise(m, 2, tp__step_add);
-  case TP__OP_MUL:
-    return make_mul(m);
-  case TP__OP_GLOBAL_POOL:
-  case TP__OP_SUM_SPATIAL:
-    return make_pool(m);
-  case TP__OP_BROADCAST_SPATIAL:
-    return element_wise(m, 1, tp__step_broadcast);
-  case TP__OP_RESHAPE:
-    return m->plan->slot[m->step.v].root != m->step.v ? TP_OK : plain(m);
-  case TP__OP_MATMUL:
-    return make_matmul(m);
   case TP__OP_CONV_INPUT_GRAD:
     return tp__make_conv_input_grad(m);
   case TP__OP_CONV_KERNEL_GRAD:
@@ -272,7 +253,56 @@ tp_status tp__make_step(tp__making *m)
   case TP__OP_MATMUL_KERNEL_GRAD:
     TP__TRY(tp__make_pitched(m, 1));
     return tp__make_finish(m, tp__step_gemm_kernel_grad);
+  case TP__OP_MAX_POOL_GRAD:
+    TP__TRY(tp__make_pitched(m, 0));
+    TP__TRY(tp__make_wide(m, 1));
+    return tp__make_finish(m, tp__step_max_pool_grad);
+  case TP__OP_AVG_POOL_GRAD:
+    return element_wise(m, 1, tp__step_avg_pool_grad);
   default:
     return plain(m);
+  }
+}
+
+tp_status tp__make_step(tp__making *m)
+{
+  switch (m->step.node->op) {
+  case TP__OP_AFFINE:
+  case TP__OP_NORMALIZE:
+    return absorbed(m->plan, m->step.v) ? TP_OK : make_pixels(m);
+  case TP__OP_CONV:
+    return make_conv(m);
+  case TP__OP_DEPTHWISE:
+    return make_depthwise(m, 1, tp__step_depthwise);
+  case TP__OP_BIAS_ADD:
+    return with_factors(m, TP__DERIVE_NORM, 1);
+  case TP__OP_BATCH_NORM:
+    return with_factors(m, TP__DERIVE_NORM, 4);
+  case TP__OP_ACTIVATION:
+    return element_wise(m, 1, tp__step_activation);
+  case TP__OP_ADD:
+    for (int i = 0; i < 2; i++) TP__TRY(tp__make_wide(m, i));
+    return tp__make_finish(m, tp__step_add);
+  case TP__OP_MUL:
+    return make_mul(m);
+  case TP__OP_GLOBAL_POOL:
+  case TP__OP_SUM_SPATIAL:
+    return make_pool(m);
+  case TP__OP_BROADCAST_SPATIAL:
+    return element_wise(m, 1, tp__step_broadcast);
+  case TP__OP_MAX_POOL:
+  case TP__OP_AVG_POOL:
+    TP__TRY(tp__make_wide(m, 0));
+    return tp__make_finish(m, m->step.node->op == TP__OP_MAX_POOL ? tp__step_max_pool
+                                                                  : tp__step_avg_pool);
+  case TP__OP_CONCAT:
+    return tp__make_concat(m);
+  case TP__OP_SLICE_CHANNELS:
+  case TP__OP_RESHAPE:
+    return m->plan->slot[m->step.v].root != m->step.v ? TP_OK : plain(m);
+  case TP__OP_MATMUL:
+    return make_matmul(m);
+  default:
+    return make_gradient(m);
   }
 }

@@ -23,11 +23,16 @@ tp_status tp__make_finish(tp__making *m, tp__step_fn run) TP_CHECKED;
 /* Makes sure that operand i, or all of the first so many, lie at the kernels' pitch: only fed
  * values may not. */
 tp_status tp__make_pitched(tp__making *m, int i) TP_CHECKED;
+/* ... at any pitch of whole vectors: a part of a concat serves as it is. */
+tp_status tp__make_wide(tp__making *m, int i) TP_CHECKED;
 tp_status tp__make_all_pitched(tp__making *m, int operands) TP_CHECKED;
 /* kind is GEMM or GEMM_TRANSPOSED; in: which operand is the kernel. */
 tp_status tp__make_packed(tp__making *m, tp__derive kind, int in, long k, long n) TP_CHECKED;
 /* Per-channel numbers made of operands first, first + 1...: factor and shift, each [pitch(c)]. */
 tp_status tp__make_factors(tp__making *m, tp__derive kind, int first, int count) TP_CHECKED;
+
+/* What of its operands is not already in its place is copied (plan_concat.c). */
+tp_status tp__make_concat(tp__making *m) TP_CHECKED;
 
 tp_status tp__make_conv_input_grad(tp__making *m) TP_CHECKED;
 tp_status tp__make_conv_kernel_grad(tp__making *m) TP_CHECKED;

@@ -2,6 +2,7 @@
  * computes.
  *
  *   reference_layers.c   pixels and layers, forward
+ *   reference_pools.c    pooling, channels put together, and their gradients
  *   reference_loss.c     softmax, cross-entropy, dropout, the weighted sum
  *   reference_grads.c    gradients of the layers
  *   reference_update.c   folding, Adam, SGD
@@ -51,6 +52,9 @@ void tp__ref_activation(const tp__ref *r);
 void tp__ref_add(const tp__ref *r);
 void tp__ref_mul(const tp__ref *r);
 void tp__ref_global_pool(const tp__ref *r);
+void tp__ref_max_pool(const tp__ref *r);
+void tp__ref_avg_pool(const tp__ref *r);
+void tp__ref_concat(const tp__ref *r);
 void tp__ref_reshape(const tp__ref *r);
 void tp__ref_matmul(const tp__ref *r);
 
@@ -74,6 +78,9 @@ void tp__ref_broadcast_spatial(const tp__ref *r);
 void tp__ref_matmul_input_grad(const tp__ref *r);
 void tp__ref_matmul_kernel_grad(const tp__ref *r);
 void tp__ref_crop(const tp__ref *r);
+void tp__ref_max_pool_grad(const tp__ref *r);
+void tp__ref_avg_pool_grad(const tp__ref *r);
+void tp__ref_slice_channels(const tp__ref *r);
 
 void tp__ref_fold_kernel(const tp__ref *r);
 void tp__ref_fold_bias(const tp__ref *r);

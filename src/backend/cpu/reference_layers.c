@@ -101,13 +101,14 @@ static double conv_at(const tp__ref *r, int64_t i, int64_t oy, int64_t ox, int64
 void tp__ref_conv(const tp__ref *r)
 {
   const tp__view *y = &r->out;
+  const tp__attr *a = &r->node->attr;
   const float *bias = tp__ref_f32(r, 2);
   for (int64_t i = 0; i < r->n; i++) {
     for (int64_t p = 0; p < tp__pixels(y); p++) {
       for (int64_t k = 0; k < y->c; k++) {
         double sum = conv_at(r, i, p / y->w, p % y->w, k) + (bias != NULL ? bias[k] : 0);
-        double value = tp__ref_act(r->node->attr.act, sum);
-        if (r->in[3].data != NULL) value += tp__pixel(&r->in[3], i, p)[k];
+        double more = r->in[3].data != NULL ? tp__pixel(&r->in[3], i, p)[k] : 0;
+        double value = a->flag ? tp__ref_act(a->act, sum + more) : tp__ref_act(a->act, sum) + more;
         tp__pixel(y, i, p)[k] = (float)value;
       }
     }
@@ -163,8 +164,8 @@ void tp__ref_batch_norm(const tp__ref *r)
     double factor = gamma[c] / sqrt((double)variance[c] + r->node->attr.f[0]);
     for (int64_t i = 0; i < r->n; i++)
       for (int64_t p = 0; p < tp__pixels(&r->out); p++)
-        tp__pixel(&r->out, i, p)[c] =
-            (float)((tp__pixel(&r->in[0], i, p)[c] - mean[c]) * factor + beta[c]);
+        tp__pixel(&r->out, i, p)[c] = (float)tp__ref_act(
+            r->node->attr.act, (tp__pixel(&r->in[0], i, p)[c] - mean[c]) * factor + beta[c]);
   }
 }
 
