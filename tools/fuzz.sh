@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets (tests/fuzz), one after the other; a finding is left in build-fuzz and fails.
+# Runs the fuzz targets (tests/fuzz), one after the other, from the small files of tests/fuzz/seeds and what earlier runs
+# have found; a finding is left in build-fuzz and fails.
 #
 #   tools/fuzz.sh SECONDS TARGET...
 set -euo pipefail
@@ -13,5 +14,5 @@ for target in "$@"; do
   mkdir -p "$corpus"
   echo "== $target, $seconds seconds"
   build-fuzz/tests/fuzz/"$target" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=25 \
-    -artifact_prefix="build-fuzz/$target-" -print_final_stats=1 "$corpus" 2>&1 | tail -n 12
+    -artifact_prefix="build-fuzz/$target-" -print_final_stats=1 "$corpus" "tests/fuzz/seeds/${target#fuzz_}" 2>&1 | tail -n 12
 done
