@@ -12,12 +12,18 @@ enum { PATH = 1024 };
 struct demo {
   tp_context *context;
   const char *folder;
+  bool quiet;
   char train[PATH], val[PATH], test[PATH], labels[PATH], truth[PATH], run[PATH], out[PATH];
 };
 
-static void say(const char *text)
+/* What is done next, and the command that does it; DIR in the command stands for the folder. */
+static void say(const struct demo *d, const char *what, const char *command)
 {
-  fprintf(stderr, "\n%s\n", text);
+  if (d->quiet) return;
+  fprintf(stderr, "\n%s\n  ", what);
+  for (const char *dir; (dir = strstr(command, "DIR")) != NULL; command = dir + strlen("DIR"))
+    fprintf(stderr, "%.*s%s", (int)(dir - command), command, d->folder);
+  fprintf(stderr, "%s\n", command);
 }
 
 static tp_status name_files(struct demo *d, tp_error *error)
@@ -57,7 +63,7 @@ static tp_status draw(struct demo *d, tp_error *error)
   snprintf(folder, sizeof folder, "%s/flowers", d->folder);
   o.out = folder;
   o.overwrite = true;
-  say("1. Draw flowers, write them as TFRecords      tepal draw --out DIR/flowers");
+  say(d, "1. Draw flowers, write them as TFRecords", "tepal draw --out DIR/flowers");
   return tp_draw(d->context, &o, error);
 }
 
@@ -78,11 +84,11 @@ static tp_status train(struct demo *d, const char *seed, tp_error *error)
   o.fine_tune_learning_rate = 1e-4;
   tp_status status =
       seed != NULL ? tp_options_set(TP_OPTIONS_TRAIN, &o, "seed", seed, error) : TP_OK;
-  say("2. Train the head on ImageNet features, then the last 20 layers\n"
-      "      tepal train --train 'DIR/flowers/train/*.tfrec' --val 'DIR/flowers/val/*.tfrec' \\\n"
-      "                  --labels DIR/flowers/labels.txt --model efficientnet-lite0 \\\n"
-      "                  --epochs 6 --fine-tune-epochs 3 --fine-tune-learning-rate 1e-4 --run "
-      "DIR/run");
+  say(d, "2. Train the head on ImageNet features, then the last 20 layers",
+      "tepal train --train 'DIR/flowers/train/*.tfrec' \\\n"
+      "    --val 'DIR/flowers/val/*.tfrec' --labels DIR/flowers/labels.txt \\\n"
+      "    --model efficientnet-lite0 --epochs 6 \\\n"
+      "    --fine-tune-epochs 3 --fine-tune-learning-rate 1e-4 --run DIR/run");
   if (status == TP_OK) status = tp_train(d->context, &o, &result, error);
   tp_options_free(TP_OPTIONS_TRAIN, &o);
   return status;
@@ -97,9 +103,9 @@ static tp_status predict(struct demo *d, tp_error *error)
   o.inputs = (tp_strings){inputs, 1};
   o.out = d->out;
   o.tta = "flip";
-  say("3. Predict the test set, the mean of two views\n"
-      "      tepal predict DIR/run --data 'DIR/flowers/test/*.tfrec' --tta flip --out "
-      "DIR/submission.csv");
+  say(d, "3. Predict the test set, the mean of two views",
+      "tepal predict DIR/run --data 'DIR/flowers/test/*.tfrec' --tta flip \\\n"
+      "    --out DIR/submission.csv");
   return tp_predict(d->context, &o, error);
 }
 
@@ -111,8 +117,9 @@ static tp_status score(struct demo *d, tp_error *error)
   tp_options_default(TP_OPTIONS_EVALUATE, &o);
   o.predictions = d->out;
   o.truth = d->truth;
-  say("4. Score it against the labels that the test records do not hold\n"
-      "      tepal evaluate --predictions DIR/submission.csv --truth DIR/flowers/test_labels.csv");
+  say(d, "4. Score it against the labels that the test records do not hold",
+      "tepal evaluate --predictions DIR/submission.csv \\\n"
+      "    --truth DIR/flowers/test_labels.csv");
   tp_status status = tp_evaluate(d->context, &o, &evaluation, error);
   if (status == TP_OK) status = tp_evaluation_text(&evaluation, &text, error);
   if (status == TP_OK) {
@@ -142,6 +149,7 @@ tp_status cli_demo(const cli_words *words, tp_error *error)
   }
   if (status == TP_OK && common.n_positional > 0)
     status = cli_usage(error, "\"%s\": the folder is given with --out", common.positional[0]);
+  d.quiet = common.quiet;
   d.folder = flag[OUT].given != NULL ? flag[OUT].given : "demo";
   if (status == TP_OK) status = name_files(&d, error);
   if (status == TP_OK) status = cli_context(&screen, &common, &d.context, error);

@@ -61,7 +61,7 @@ class Runs(CliTest):
         self.good(*self.train_words(*LONG, "--quiet", run="whole", epochs=2))
         words = self.train_words(*LONG, run="cut", epochs=2)
         stops = 0
-        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] * 8:
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] * 4:
             process = self.start(*words)
             time.sleep(0.02 * (stops % 5))
             process.send_signal(number)
