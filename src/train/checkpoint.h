@@ -41,6 +41,7 @@ typedef struct tp__progress_state {
   int epoch;         /* 0-based, over both phases */
   int64_t step;      /* steps done in this epoch */
   int64_t iteration; /* updates of this phase's optimizer */
+  int64_t data;      /* fingerprint of the examples: a run goes on with what it began with */
   bool finished;     /* nothing is left to do */
   tp__early_stopping stopping;
   tp__plateau plateau;

@@ -60,6 +60,7 @@ static const field state_fields[] = {
     FIELD(tp__progress_state, FIELD_INT64, step),
     FIELD(tp__progress_state, FIELD_INT64, iteration),
     FIELD(tp__progress_state, FIELD_BOOL, finished),
+    FIELD(tp__progress_state, FIELD_INT64, data),
     FIELD(tp__progress_state, FIELD_BOOL, stopping.has_best),
     FIELD(tp__progress_state, FIELD_DOUBLE, stopping.best),
     FIELD(tp__progress_state, FIELD_INT, stopping.best_epoch),

@@ -118,6 +118,8 @@ static tp_status end_on_nan(tp__fitter *f, tp_error *err)
   if (!f->state.best.has_best) return TP_ERR_DATA;
   tp__warn(f->job->log, "%s; the best epoch before it, %d, is kept", err->text,
            f->state.best.epoch + 1);
+  f->state.finished = true; /* going on would only meet it again */
+  TP__TRY(tp__fitter_save_finished(f, err));
   return export_best(f, err);
 }
 

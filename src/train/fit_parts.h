@@ -65,6 +65,8 @@ tp_status tp__fitter_sync(tp__fitter *f, tp_error *err) TP_CHECKED; /* device ->
 tp_status tp__fitter_save(tp__fitter *f, tp_error *err) TP_CHECKED; /* last.safetensors */
 /* RUN/bad-records.tsv, when max_bad let something pass; says how many. */
 tp_status tp__fitter_list_bad(tp__fitter *f, tp_error *err) TP_CHECKED;
+/* last.safetensors with the best epoch's weights and no optimizer: the run has ended. */
+tp_status tp__fitter_save_finished(tp__fitter *f, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_keep_stop_best(tp__fitter *f, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_restore_stop_best(tp__fitter *f, tp_error *err) TP_CHECKED;

@@ -84,6 +84,24 @@ tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err)
   return status;
 }
 
+tp_status tp__fitter_save_finished(tp__fitter *f, tp_error *err)
+{
+  char *best = tp__fitter_path(f, "best.safetensors"),
+       *last = tp__fitter_path(f, "last.safetensors");
+  tp__identity identity = {0};
+  tp__tensors weights = {0};
+  tp_status status = best == NULL || last == NULL ? tp__no_memory(err, 64) : TP_OK;
+  if (status == TP_OK)
+    status = tp__checkpoint_read(best, &identity, NULL, &weights, NULL, NULL, err);
+  if (status == TP_OK)
+    status = tp__checkpoint_write(last, &f->identity, &f->state, &weights, NULL, NULL, err);
+  tp__identity_free(&identity);
+  tp__tensors_free(&weights);
+  free(best);
+  free(last);
+  return status;
+}
+
 tp_status tp__fitter_keep_stop_best(tp__fitter *f, tp_error *err)
 {
   tp__tensors_free(&f->stop_best);

@@ -177,6 +177,22 @@ static tp_status open_network(tp__fitter *f, tp_error *err)
   return status;
 }
 
+/* FNV-1a over ids and labels of all examples, in order. */
+static int64_t fingerprint(const tp__fitter *f)
+{
+  const tp__catalog *const set[] = {f->train, f->val};
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (int k = 0; k < 2 && set[k] != NULL; k++) {
+    for (size_t i = 0; i < tp__catalog_count(set[k]); i++) {
+      const tp__record *r = tp__catalog_record(set[k], i);
+      hash = (hash ^ (uint32_t)r->label) * UINT64_C(1099511628211);
+      for (const char *c = r->id; *c != '\0'; c++)
+        hash = (hash ^ (uint8_t)*c) * UINT64_C(1099511628211);
+    }
+  }
+  return (int64_t)hash;
+}
+
 static tp_status read_checkpoint(tp__fitter *f, tp_error *err)
 {
   char *path = tp__fitter_path(f, "last.safetensors");
@@ -190,6 +206,12 @@ static tp_status read_checkpoint(tp__fitter *f, tp_error *err)
                       "%s: was made for %s with %d classes; the data and recipe now say %s with %d",
                       path, stored.spec.name, stored.spec.classes, f->identity.spec.name,
                       f->identity.spec.classes);
+  if (status == TP_OK && f->state.data != fingerprint(f))
+    status = tp__fail(
+        err, TP_ERR_DATA,
+        "%s: the run began with other examples than the data hold now (ids, labels or their "
+        "order differ): it cannot go on as if nothing had changed",
+        path);
   for (size_t i = 0; status == TP_OK && i < f->stop_best.count; i++) {
     const tp__tensor *kept = &f->stop_best.item[i];
     const tp__tensor *w = tp__tensors_find(&f->weights, kept->name);
@@ -240,6 +262,7 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   if (status == TP_OK) status = open_inputs(f, err);
   if (status == TP_OK) status = make_scratch(f, err);
   if (status == TP_OK) status = f->options->resume ? read_checkpoint(f, err) : open_network(f, err);
+  if (status == TP_OK) f->state.data = fingerprint(f);
   return status;
 }
 

@@ -51,6 +51,7 @@ static whole make_whole(void)
       .epoch = 9,
       .step = INT64_C(1) << 40,
       .iteration = INT64_C(9007199254740993), /* no double */
+      .data = INT64_MIN + 5,
       .stopping = {.has_best = true, .best = 1.0 / 3, .best_epoch = 4, .wait = 2},
       .plateau = {.has_best = true, .best = -0.0, .wait = 1, .cooling = 3, .multiplier = 0.1 / 3},
       .best = {.has_best = true, .best = 5e-324, .epoch = 8},
@@ -128,6 +129,7 @@ static void assert_same_progress(const tp__progress_state *a, const tp__progress
   assert_same(step);
   assert_same(iteration);
   assert_same(finished);
+  assert_same(data);
   assert_same(stopping.has_best);
   assert_same(stopping.best);
   assert_same(stopping.best_epoch);

@@ -345,7 +345,13 @@ static void not_a_number(void **state)
     for (size_t k = 0; t->dtype == TP__F32 && k < tp__shape_elements(&t->shape, 0); k++)
       assert_true(isfinite(((const float *)t->data)[k]));
   }
+  remains last = remains_read(o.run, "last.safetensors");
+  assert_same_weights(&last.weights, &best.weights);
+  remains_free(&last);
   remains_free(&best);
+  a = (attempt){.resume = true}; /* does not run into it again */
+  assert_trains(&a, &o);
+  assert_non_null(strstr(a.log.text, "is finished"));
 }
 
 /* ---- output that cannot be written ---- */

@@ -233,6 +233,12 @@ static void unfit_checkpoints(void **state)
   o.batch = 24; /* one step an epoch: there is no step 4 */
   assert_ends(&a, &o, TP_ERR_USAGE, "step 4 does not exist");
   o.batch = BATCH;
+  const tp_strings both = o.train;
+  o.train.count = 1; /* other examples, as many steps as the recipe says */
+  o.steps_per_epoch = 2;
+  assert_ends(&a, &o, TP_ERR_DATA, "other examples");
+  o.train = both;
+  o.steps_per_epoch = 0;
 
   char *path = tp__format("%s/last.safetensors", o.run);
   remains r = remains_read(o.run, "last.safetensors");
