@@ -2,7 +2,9 @@
  * autodiff.h
  *
  * Forward operators as the builder makes them, before fusing: a fused activation hides the value
- * that its gradient reads. Batch norm in inference mode: the statistics are constants.
+ * that its gradient reads. Batch norm in inference mode: the statistics are constants; by batch
+ * statistics: the gradient goes through them, too, which makes one formula of three
+ * (S. Ioffe, C. Szegedy: "Batch Normalization", ICML 2015).
  */
 #include <string.h>
 
@@ -87,11 +89,42 @@ static tp_status bias_add(tp__gradient *c, tp__value dy)
   return tp__gradient_emit(c, 1, TP__OP_SUM_TO_LAST, &dy, 1, NULL);
 }
 
+/* The moments whose two rows are the mean and the variance of a batch norm of the same x;
+ * TP__NONE: its statistics are something else. */
+static tp__value moments_of(const tp__gradient *c, tp__value x, tp__value mean, tp__value variance)
+{
+  const tp__node *m = &c->g->node[mean], *v = &c->g->node[variance];
+  if (m->op != TP__OP_ROW || v->op != TP__OP_ROW || m->in[0] != v->in[0] || m->attr.row != 0 ||
+      v->attr.row != 1)
+    return TP__NONE;
+  const tp__node *moments = &c->g->node[m->in[0]];
+  return moments->op == TP__OP_BATCH_MOMENTS && moments->in[0] == x ? m->in[0] : TP__NONE;
+}
+
+static tp_status batch_norm_full(tp__gradient *c, tp__value dy, tp__value moments)
+{
+  enum { X, GAMMA, BETA, MEAN, VARIANCE };
+  const tp__value *in = c->node.in;
+  tp__value beta = TP__NONE, gamma = TP__NONE;
+  TP__TRY(tp__gradient_node(c, TP__OP_SUM_TO_LAST, &dy, 1, NULL, &beta));
+  TP__TRY(tp__gradient_node(c, TP__OP_BATCH_NORM_GAMMA_GRAD,
+                            (tp__value[]){in[X], dy, in[MEAN], in[VARIANCE]}, 4, &c->node.attr,
+                            &gamma));
+  TP__TRY(tp__gradient_give(c, BETA, beta));
+  TP__TRY(tp__gradient_give(c, GAMMA, gamma));
+  c->given |= 1u << MEAN | 1u << VARIANCE; /* their part is in the gradient of x */
+  return tp__gradient_emit(c, X, TP__OP_BATCH_NORM_FULL_GRAD,
+                           (tp__value[]){in[X], dy, in[GAMMA], moments, beta, gamma}, 6,
+                           &c->node.attr);
+}
+
 static tp_status batch_norm(tp__gradient *c, tp__value dy)
 {
   enum { X, GAMMA, BETA, MEAN, VARIANCE };
   const tp__value *in = c->node.in;
   TP__TRY(refuse_fused(c));
+  tp__value moments = moments_of(c, in[X], in[MEAN], in[VARIANCE]);
+  if (moments != TP__NONE) return batch_norm_full(c, dy, moments);
   TP__TRY(tp__gradient_emit(c, X, TP__OP_BATCH_NORM_INPUT_GRAD,
                             (tp__value[]){dy, in[GAMMA], in[VARIANCE]}, 3, &c->node.attr));
   TP__TRY(tp__gradient_emit(c, GAMMA, TP__OP_BATCH_NORM_GAMMA_GRAD,

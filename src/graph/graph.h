@@ -70,7 +70,8 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
   X(MATMUL, "matmul")         /* x [N,I], kernel [I,O], bias [O]?: act(x kernel + bias) */         \
   X(DROPOUT, "dropout")                                                                            \
     /* x, keys u32 [N,2]; attr.f[0] = rate, attr.draw: kept values / (1 - rate). Element j of an   \
-       example is kept when tp__uniform(key, TP__DRAW_DROPOUT | draw << 8, j) >= rate */           \
+       example is kept when tp__uniform(key, TP__DRAW_DROPOUT | draw << 8, j) >= rate; with        \
+       attr.flag the example is kept or dropped as a whole, by draw 0 (stochastic depth) */        \
   X(SOFTMAX, "softmax")       /* over the last dim of [N,K] */                                     \
   X(CROSS_ENTROPY, "cross_entropy")                                                                \
     /* logits [N,K], labels i32 [N] -> [N]: -sum_k t_k log softmax_k, t = (1 - s) onehot + s / K   \
@@ -115,7 +116,15 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
   X(SGD_MOMENTUM, "sgd_momentum") /* velocity, g, rate: f[0] velocity - rate g */                  \
   X(SGD_PARAM, "sgd_param")                                                                        \
     /* p, velocity, g?, rate?: p + velocity; attr.flag (Nesterov, needs g and rate): p + f[0]      \
-       velocity - rate g */
+       velocity - rate g */                                                                        \
+  /* ---- batch statistics ---- */                                                                 \
+  X(BATCH_MOMENTS, "batch_moments")                                                                \
+    /* joint: x [N,...,C] -> [2,C]: mean and population variance over examples and pixels */       \
+  X(ROW, "row")               /* [R,C] without N -> [C]: row attr.row */                           \
+  X(BATCH_NORM_FULL_GRAD, "batch_norm_full_grad")                                                  \
+    /* x, dy, gamma, moments [2,C] of x, beta's and gamma's gradients [C]: dx of a batch norm by   \
+       those moments, through them, too */                                                         \
+  X(MOVING_AVERAGE, "moving_average") /* a, x: a f[0] + x (1 - f[0]) */
 /* clang-format on */
 
 typedef enum tp__op {
@@ -143,9 +152,10 @@ typedef struct tp__attr {
   float f[3];
   float g[3];     /* AFFINE with flag: the offsets */
   uint32_t draw;  /* DROPOUT: its number in the network */
+  int row;        /* ROW */
   bool depthwise; /* FOLD_KERNEL */
   bool flag; /* SGD_PARAM: Nesterov; AFFINE: one factor, one offset per channel; CONV: activation
-                last */
+                last; DROPOUT: one draw per example */
   tp__shape shape; /* RESHAPE, BROADCAST_SPATIAL, *_GRAD */
 } tp__attr;
 

@@ -127,5 +127,10 @@ tp_status tp__infer_adam_v(tp__typing *t);
 tp_status tp__infer_adam_param(tp__typing *t);
 tp_status tp__infer_sgd_momentum(tp__typing *t);
 tp_status tp__infer_sgd_param(tp__typing *t);
+/* infer_statistics.c */
+tp_status tp__infer_batch_moments(tp__typing *t);
+tp_status tp__infer_row(tp__typing *t);
+tp_status tp__infer_batch_norm_full_grad(tp__typing *t);
+tp_status tp__infer_moving_average(tp__typing *t);
 
 #endif

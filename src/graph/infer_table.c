@@ -61,6 +61,11 @@ static const tp__op_info op_info[TP__OP_COUNT] = {
   ROW(ADAM_PARAM, 5, 5, false, adam_param, "p", "m", "v", "rate", "step"),
   ROW(SGD_MOMENTUM, 3, 3, false, sgd_momentum, "velocity", "g", "rate"),
   ROW(SGD_PARAM, 2, 4, false, sgd_param, "p", "velocity", "g", "rate"),
+  ROW(BATCH_MOMENTS, 1, 1, true, batch_moments, "x"),
+  ROW(ROW, 1, 1, false, row, "x"),
+  ROW(BATCH_NORM_FULL_GRAD, 6, 6, false, batch_norm_full_grad, "x", "dy", "gamma", "moments",
+      "beta_grad", "gamma_grad"),
+  ROW(MOVING_AVERAGE, 2, 2, false, moving_average, "a", "x"),
 #undef ROW
 };
 /* clang-format on */

@@ -110,13 +110,19 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
     return print_act(n, text, err);
   case TP__OP_BATCH_NORM_INPUT_GRAD:
   case TP__OP_BATCH_NORM_GAMMA_GRAD:
+  case TP__OP_BATCH_NORM_FULL_GRAD:
   case TP__OP_FOLD_BIAS:
     return print_number("epsilon", f[0], text, err);
   case TP__OP_FOLD_KERNEL:
     if (n->attr.depthwise) TP__TRY(tp__buffer_printf(text, err, " depthwise"));
     return print_number("epsilon", f[0], text, err);
   case TP__OP_DROPOUT:
-    return tp__buffer_printf(text, err, " rate %.9g draw %u", (double)f[0], n->attr.draw);
+    return tp__buffer_printf(text, err, " rate %.9g draw %u%s", (double)f[0], n->attr.draw,
+                             n->attr.flag ? " of examples" : "");
+  case TP__OP_ROW:
+    return tp__buffer_printf(text, err, " %d", n->attr.row);
+  case TP__OP_MOVING_AVERAGE:
+    return print_number("momentum", f[0], text, err);
   case TP__OP_CROSS_ENTROPY:
   case TP__OP_CROSS_ENTROPY_GRAD:
     return f[0] == 0 ? TP_OK : print_number("smoothing", f[0], text, err);

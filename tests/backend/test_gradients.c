@@ -54,6 +54,30 @@ static tp__value norm(tp__graph *g)
 {
   return batch_norm(g, "bn", front(g, "N,4,3,2", "1,1,2,5"), "5");
 }
+static tp__value norm_full(tp__graph *g)
+{
+  return batch_norm_full(g, "bn", front(g, "N,4,3,2", "1,1,2,5"), "5");
+}
+/* Of rows, as behind a dense layer. */
+static tp__value norm_full_rows(tp__graph *g)
+{
+  tp__value x = NODE(g, GLOBAL_POOL, (0), front(g, "N,2,3,2", "1,1,2,5"));
+  return batch_norm_full(g, "bn", NODE(g, AFFINE, (.f = {9, 2}), x), "5");
+}
+/* Two stages, activations that both directions make anew, and a large layer. */
+static tp__value norm_full_block(tp__graph *g)
+{
+  tp__value x = front(g, "N,9,8,2", "1,1,2,18");
+  x = activation(g, "a", batch_norm_full(g, "bn", x, "18"), TP__ACT_SWISH);
+  tp__value y = depthwise(g, "dw", x, "3,3,18,1", 1, 1);
+  y = activation(g, "b", batch_norm_full(g, "dw_bn", y, "18"), TP__ACT_SWISH);
+  y = squeeze_excite(g, "se", y, 18, 3);
+  y = conv(g, "project", y, "1,1,18,18", 1, 0);
+  y = batch_norm_full(g, "project_bn", y, "18");
+  y = NODE(g, DROPOUT, (.f = {0.3f}, .draw = 5, .flag = true), y,
+           typed_input(g, "keys", TP__U32, "N,2"));
+  return activation(g, "c", NODE(g, ADD, (0), y, x), TP__ACT_SIGMOID);
+}
 static tp__value swish(tp__graph *g)
 {
   return activation(g, "act", front(g, "N,4,3,2", "1,1,2,5"), TP__ACT_SWISH);
@@ -214,6 +238,9 @@ static const struct {
     {"depthwise 5, stride 1", depthwise_5_1},
     {"depthwise 5, stride 2", depthwise_5_2},
     {"batch norm", norm},
+    {"batch norm by the batch", norm_full},
+    {"batch norm of rows by the batch", norm_full_rows},
+    {"block by batch statistics", norm_full_block},
     {"swish", swish},
     {"sigmoid", sigmoid},
     {"relu", relu},

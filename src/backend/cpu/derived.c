@@ -46,6 +46,26 @@ static void make_unit(const tp__plan *plan, const tp__derived *d, float *factor,
   }
 }
 
+/* dx = gamma / s (dy - (beta_grad + (x - mean) / s gamma_grad) / count) = dy scale + ((x - mean)
+ * slope + shift). */
+static void make_norm_full(const tp__plan *plan, const tp__derived *d, float *scale)
+{
+  const float *gamma = source(plan, d->in[0]), *moments = source(plan, d->in[1]);
+  const float *beta_grad = source(plan, d->in[2]), *gamma_grad = source(plan, d->in[3]);
+  float *mean = scale + tp__pitch(d->n), *slope = mean + tp__pitch(d->n),
+        *shift = slope + tp__pitch(d->n);
+  tp__view x = tp__view_of(&d->node->shape, plan->n, 0);
+  double count = (double)(x.n * tp__pixels(&x));
+  for (long c = 0; c < d->n; c++) {
+    double inverse = 1 / sqrt((double)moments[d->n + c] + d->node->attr.f[0]);
+    double factor = gamma[c] * inverse;
+    scale[c] = (float)factor;
+    mean[c] = moments[c];
+    slope[c] = (float)(-factor * inverse * gamma_grad[c] / count);
+    shift[c] = (float)(-factor * beta_grad[c] / count);
+  }
+}
+
 /* Composes the chain from its last node backwards: what was made so far applies to the node's
  * result. */
 static void make_pixels(const tp__plan *plan, const tp__derived *d, float *factor, float *shift)
@@ -96,6 +116,9 @@ static void make(tp__plan *plan, const tp__derived *d)
     break;
   case TP__DERIVE_UNIT:
     make_unit(plan, d, to, to + tp__pitch(d->n));
+    break;
+  case TP__DERIVE_NORM_FULL:
+    make_norm_full(plan, d, to);
     break;
   case TP__DERIVE_PIXELS:
     make_pixels(plan, d, to, to + d->n);

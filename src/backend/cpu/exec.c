@@ -3,10 +3,10 @@
 
 #include "exec.h"
 
-/* n examples are cut into equal chunks of at most plan->chunk: a function of n alone. */
-static size_t chunks_of(const tp__plan *plan, int64_t n)
+/* n examples are cut into equal chunks of at most so many: a function of n alone. */
+static size_t chunks_of(int chunk, int64_t n)
 {
-  return (size_t)((n + plan->chunk - 1) / plan->chunk);
+  return (size_t)((n + chunk - 1) / chunk);
 }
 
 static void run_phase(const tp__plan *plan, const tp__phase *p, tp__frame f, int64_t count)
@@ -94,7 +94,7 @@ void tp__plan_run(tp__program *p, int64_t n)
     tp__run_derived(plan, level);
     if (!has_steps(plan, level)) continue;
     reset_joints(plan, level);
-    struct stage s = {.plan = plan, .level = level, .chunks = chunks_of(plan, n)};
+    struct stage s = {.plan = plan, .level = level, .chunks = chunks_of(plan->chunk_of[level], n)};
     tp__pool_for(p->cpu->pool, s.chunks, run_chunk, &s);
   }
   give_shared_outputs(plan);

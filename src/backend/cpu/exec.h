@@ -4,6 +4,7 @@
  *   exec_pools.c   pooling and concat, with their gradients
  *   exec_update.c  shared nodes, assignments    exec_grads.c   steps of the backward pass
  *   joints.c       sums over examples           derived.c      what is made from weights
+ *   exec_statistics.c  batch norm: statistics, with its activation, gradients
  */
 #ifndef TP_EXEC_H
 #define TP_EXEC_H
@@ -122,6 +123,9 @@ void tp__step_depthwise_input_grad(const tp__frame *f, const tp__step *s);
 void tp__step_depthwise_kernel_grad(const tp__frame *f, const tp__step *s);
 void tp__step_activation_grad(const tp__frame *f, const tp__step *s);
 void tp__step_sum_to_last(const tp__frame *f, const tp__step *s);
-void tp__step_gamma_grad(const tp__frame *f, const tp__step *s);
+void tp__step_moments(const tp__frame *f, const tp__step *s);
+void tp__step_norm_act_grad(const tp__frame *f, const tp__step *s);
+void tp__step_norm_sums(const tp__frame *f, const tp__step *s);
+void tp__step_norm_grad(const tp__frame *f, const tp__step *s);
 
 #endif

@@ -155,19 +155,3 @@ void tp__step_sum_to_last(const tp__frame *f, const tp__step *s)
   }
   tp__joint_end(f, s);
 }
-
-/* sum of dy (x - mean) / sqrt(variance + epsilon): x is centred first, for precision. */
-void tp__step_gamma_grad(const tp__frame *f, const tp__step *s)
-{
-  tp__view x = tp__view_at(f, s, 0), dy = tp__view_at(f, s, 1);
-  const float *factor = tp__derived_at(f, s->derived), *shift = factor + tp__pitch((long)x.c);
-  float *unit = tp__at_slot(f, s->extra[0]);
-  tp__joint_begin(f, s);
-  for (int64_t i = 0; i < f->n; i++) {
-    f->plan->kernels->affine_channels((long)tp__pixels(&x), (long)x.c, tp__pixel(&x, i, 0), factor,
-                                      shift, unit);
-    f->plan->kernels->sum_products((long)tp__pixels(&x), (long)x.c, unit, tp__pixel(&dy, i, 0),
-                                   tp__at_slot(f, s->v));
-  }
-  tp__joint_end(f, s);
-}

@@ -8,7 +8,7 @@
 
 static tp__ref as_plain(const tp__frame *f, const tp__step *s)
 {
-  tp__ref r = {.node = s->node, .n = f->n, .out = tp__result_at(f, s)};
+  tp__ref r = {.node = s->node, .n = f->n, .batch = f->plan->n, .out = tp__result_at(f, s)};
   for (int i = 0; i < s->node->n_in; i++) r.in[i] = tp__view_at(f, s, i);
   return r;
 }
@@ -296,9 +296,9 @@ void tp__step_dropout(const tp__frame *f, const tp__step *s)
     const uint32_t *word = (const uint32_t *)keys.data + i * keys.row;
     uint32_t block[4];
     for (int64_t j = 0; j < tp__pixels(&y) * y.c; j++) {
-      if (j % 4 == 0)
+      if (s->node->attr.flag ? j == 0 : j % 4 == 0)
         tp__philox((tp__key){{word[0], word[1]}}, (uint32_t)(j / 4), draw, 0, 0, block);
-      bool kept = tp__unit_float(block[j % 4]) >= rate;
+      bool kept = tp__unit_float(block[s->node->attr.flag ? 0 : j % 4]) >= rate;
       int64_t p = j / y.c, c = j % y.c;
       tp__pixel(&y, i, p)[c] = kept ? tp__pixel(&x, i, p)[c] / (1 - rate) : 0;
     }

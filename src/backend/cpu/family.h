@@ -61,6 +61,15 @@ void TP__FN(affine_channels)(long pixels, long c, const float *x, const float *s
                              const float *shift, float *y);
 void TP__FN(sum_pixels)(long pixels, long c, const float *x, float factor, float *sums);
 void TP__FN(sum_products)(long pixels, long c, const float *x, const float *dy, float *sums);
+void TP__FN(moments)(long pixels, long c, const float *x, long x_pitch, float *mean,
+                     float *squares);
+void TP__FN(norm_act_grad)(tp__act act, long pixels, long c, const float *dy, const float *x,
+                           long x_pitch, const float *scale, const float *shift, float *dx);
+void TP__FN(norm_grad)(long pixels, long c, const float *dy, const float *x, long x_pitch,
+                       const float *scale, const float *mean, const float *slope,
+                       const float *shift, float *dx);
+void TP__FN(norm_sums)(long pixels, long c, const float *dy, const float *x, long x_pitch,
+                       const float *mean, const float *scale, float *sums, float *products);
 void TP__FN(adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
                   float beta1, float beta2, float epsilon);
 double TP__FN(peak)(double seconds);

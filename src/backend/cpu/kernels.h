@@ -144,6 +144,19 @@ typedef struct tp__kernels {
                      float *sums); /* sums[c] = factor * sum x */
   void (*sum_products)(long pixels, long c, const float *x, const float *dy,
                        float *sums); /* sums[c] += sum x * dy */
+  /* Mean and sum of squared deviations from it, over the pixels of one example, in one pass. x at
+   * x_pitch, here and below; dy and dx at pitch(c). */
+  void (*moments)(long pixels, long c, const float *x, long x_pitch, float *mean, float *squares);
+  /* dx = dy act'(x * scale + shift): the gradient of norm, but for the factor scale. */
+  void (*norm_act_grad)(tp__act act, long pixels, long c, const float *dy, const float *x,
+                        long x_pitch, const float *scale, const float *shift, float *dx);
+  /* dx = dy * scale + ((x - mean) * slope + shift): batch norm through its statistics. */
+  void (*norm_grad)(long pixels, long c, const float *dy, const float *x, long x_pitch,
+                    const float *scale, const float *mean, const float *slope, const float *shift,
+                    float *dx);
+  /* sums[c] = sum dy, products[c] = scale * sum dy * (x - mean): the gradients of beta and gamma. */
+  void (*norm_sums)(long pixels, long c, const float *dy, const float *x, long x_pitch,
+                    const float *mean, const float *scale, float *sums, float *products);
   /* Optimizers over whole parameters. */
   void (*adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
                float beta1, float beta2, float epsilon);

@@ -6,37 +6,6 @@
 
 #include "backend/cpu/vec.h"
 
-/* ---- gradients of the activations: dy f'(x) ---- */
-
-TP__INLINE tp__vec keep_where(tp__ivec mask, tp__vec v)
-{
-  return (tp__vec)((tp__ivec)v & mask);
-}
-
-TP__INLINE tp__vec grad_none(tp__vec dy, tp__vec x)
-{
-  (void)x;
-  return dy;
-}
-TP__INLINE tp__vec grad_swish(tp__vec dy, tp__vec x)
-{
-  tp__vec s = tp__sigmoid(x);
-  return dy * (s * tp__fma(x, tp__all(1.0f) - s, tp__all(1.0f)));
-}
-TP__INLINE tp__vec grad_relu(tp__vec dy, tp__vec x)
-{
-  return keep_where(x > tp__zero(), dy);
-}
-TP__INLINE tp__vec grad_relu6(tp__vec dy, tp__vec x)
-{
-  return keep_where((x > tp__zero()) & (x < tp__all(6.0f)), dy);
-}
-TP__INLINE tp__vec grad_sigmoid(tp__vec dy, tp__vec x)
-{
-  tp__vec s = tp__sigmoid(x);
-  return dy * (s * (tp__all(1.0f) - s));
-}
-
 void TP__FN(act)(tp__act act, long count, const float *x, float *y)
 {
   long i = 0;
@@ -55,23 +24,7 @@ void TP__FN(act_grad)(tp__act act, long count, const float *dy, const float *x, 
   if (i < count)                                                                                   \
   tp__store_part(dx + i, f(tp__load_part(dy + i, count - i), tp__load_part(x + i, count - i)),     \
                  count - i)
-  switch (act) {
-  case TP__ACT_NONE:
-    LOOP(grad_none);
-    break;
-  case TP__ACT_SWISH:
-    LOOP(grad_swish);
-    break;
-  case TP__ACT_RELU:
-    LOOP(grad_relu);
-    break;
-  case TP__ACT_RELU6:
-    LOOP(grad_relu6);
-    break;
-  case TP__ACT_SIGMOID:
-    LOOP(grad_sigmoid);
-    break;
-  }
+  TP__FOR_ACT_GRAD(act, LOOP)
 #undef LOOP
 }
 

@@ -34,6 +34,10 @@ const tp__kernels TP__JOIN(kernels, TP__ISA) = {
     .affine_channels = TP__FN(affine_channels),
     .sum_pixels = TP__FN(sum_pixels),
     .sum_products = TP__FN(sum_products),
+    .moments = TP__FN(moments),
+    .norm_act_grad = TP__FN(norm_act_grad),
+    .norm_grad = TP__FN(norm_grad),
+    .norm_sums = TP__FN(norm_sums),
     .adam = TP__FN(adam),
     .peak = TP__FN(peak),
 };

@@ -127,7 +127,9 @@ static void set_slot(tp__plan *plan, tp__value v)
   const tp__node *n = tp__plan_node(plan, v);
   tp__slot *s = &plan->slot[v];
   *s = (tp__slot){.root = v, .first = -1, .last = -1, .per_example = tp__per_example(n)};
-  s->level = running_level(plan, n) + (tp__op_is_joint(n->op) ? 1 : 0);
+  s->level = running_level(plan, n);
+  if (s->level < plan->program->not_before[v]) s->level = plan->program->not_before[v];
+  if (tp__op_is_joint(n->op)) s->level++;
   if (s->per_example) {
     bool alias = same_memory(plan, n);
     s->pitch = alias ? alias_pitch(plan, n) : pitch_of(plan, n);
@@ -147,7 +149,7 @@ static void keep_across_stages(tp__plan *plan)
 {
   const tp__graph *g = plan->program->graph;
   for (tp__value v = 0; v < g->count; v++) {
-    int level = running_level(plan, &g->node[v]);
+    int level = plan->slot[v].level - (tp__op_is_joint(g->node[v].op) ? 1 : 0);
     for (int i = 0; i < g->node[v].n_in; i++) {
       if (g->node[v].in[i] == TP__NONE) continue;
       tp__slot *s = &plan->slot[plan->slot[g->node[v].in[i]].root];
@@ -245,6 +247,7 @@ void tp__plan_free(tp__plan *plan)
   free(plan->reader);
   free(plan->step);
   free(plan->phase);
+  free(plan->chunk_of);
   free(plan->derived);
   free(plan->unit);
   free(plan->ticket);

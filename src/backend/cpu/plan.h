@@ -20,6 +20,10 @@
  * Operators that run as the plain function of reference.h here, too, for they are tiny: SOFTMAX,
  * CROSS_ENTROPY and its gradient, WEIGHTED_SUM, SCALE_ROWS, FOLD_*; and for they are rare: PAD,
  * CROP, RESHAPE that moves data, depthwise kernels that are not square.
+ *
+ * Training by batch statistics has a stage for each batch norm, forward and backward. What a stage
+ * leaves for later ones is one copy of each convolution's output: normalized and activated values
+ * are made anew in the stages that read them (plan_recompute.c).
  */
 #ifndef TP_PLAN_H
 #define TP_PLAN_H
@@ -95,6 +99,8 @@ typedef enum tp__derive {
   TP__DERIVE_NORM,      /* gamma, beta, mean, variance -> factor and shift */
   TP__DERIVE_NORM_GRAD, /* gamma, variance -> factor */
   TP__DERIVE_UNIT,      /* mean, variance -> factor and shift to mean 0, variance 1 */
+  TP__DERIVE_NORM_FULL, /* gamma, moments, beta's and gamma's gradients -> scale, mean, slope, shift
+                           of norm_grad */
   TP__DERIVE_PIXELS     /* a chain of AFFINE and NORMALIZE -> factor and shift, repeated over whole
                            vectors */
 } tp__derive;
@@ -134,6 +140,8 @@ struct tp__plan {
   tp__program *program;
   const tp__kernels *kernels;
   int threads, chunk, levels;
+  int *chunk_of; /* by level: chunk, or 1 where all layers are large: the next example then waits for
+                    one step at a joint, and an example's values stay in the cache */
   tp__slot *slot;
   int32_t n_slots, slot_capacity;
   int *readers;      /* by value: how many nodes, outputs and assignments read it */

@@ -208,7 +208,7 @@ static tp_status make_matmul(tp__making *m)
   return tp__make_finish(m, tp__step_gemm);
 }
 
-static tp_status with_factors(tp__making *m, tp__derive kind, int count)
+tp_status tp__make_with_factors(tp__making *m, tp__derive kind, int count)
 {
   TP__TRY(tp__make_wide(m, 0));
   TP__TRY(tp__make_factors(m, kind, 1, count));
@@ -243,11 +243,15 @@ static tp_status make_gradient(tp__making *m)
   case TP__OP_SUM_TO_LAST:
     return tp__make_sum_to_last(m);
   case TP__OP_BATCH_NORM_INPUT_GRAD:
-    return with_factors(m, TP__DERIVE_NORM_GRAD, 2);
+    return tp__make_with_factors(m, TP__DERIVE_NORM_GRAD, 2);
   case TP__OP_BATCH_NORM_GAMMA_GRAD:
     return tp__make_gamma_grad(m);
   case TP__OP_ACTIVATION_GRAD:
-    return element_wise(m, 2, tp__step_activation_grad);
+    return tp__make_activation(m, 1);
+  case TP__OP_BATCH_MOMENTS:
+    return tp__make_moments(m);
+  case TP__OP_BATCH_NORM_FULL_GRAD:
+    return tp__make_norm_grad(m);
   case TP__OP_MATMUL_INPUT_GRAD:
     return tp__make_matmul_input_grad(m);
   case TP__OP_MATMUL_KERNEL_GRAD:
@@ -275,11 +279,11 @@ tp_status tp__make_step(tp__making *m)
   case TP__OP_DEPTHWISE:
     return make_depthwise(m, 1, tp__step_depthwise);
   case TP__OP_BIAS_ADD:
-    return with_factors(m, TP__DERIVE_NORM, 1);
+    return tp__make_with_factors(m, TP__DERIVE_NORM, 1);
   case TP__OP_BATCH_NORM:
-    return with_factors(m, TP__DERIVE_NORM, 4);
+    return tp__make_batch_norm(m);
   case TP__OP_ACTIVATION:
-    return element_wise(m, 1, tp__step_activation);
+    return tp__make_activation(m, 0);
   case TP__OP_ADD:
     for (int i = 0; i < 2; i++) TP__TRY(tp__make_wide(m, i));
     return tp__make_finish(m, tp__step_add);

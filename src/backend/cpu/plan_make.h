@@ -34,9 +34,22 @@ tp_status tp__make_factors(tp__making *m, tp__derive kind, int first, int count)
 /* What of its operands is not already in its place is copied (plan_concat.c). */
 tp_status tp__make_concat(tp__making *m) TP_CHECKED;
 
+/* x * factor + shift, both derived from `count` operands after x. */
+tp_status tp__make_with_factors(tp__making *m, tp__derive kind, int count) TP_CHECKED;
+
 tp_status tp__make_conv_input_grad(tp__making *m) TP_CHECKED;
 tp_status tp__make_conv_kernel_grad(tp__making *m) TP_CHECKED;
+
+/* plan_statistics.c */
+tp_status tp__make_moments(tp__making *m) TP_CHECKED;
 tp_status tp__make_gamma_grad(tp__making *m) TP_CHECKED;
+tp_status tp__make_norm_grad(tp__making *m) TP_CHECKED;
+/* Batch norm that only activations and their gradients read is part of each of those steps. */
+tp_status tp__make_batch_norm(tp__making *m) TP_CHECKED;
+/* ACTIVATION and ACTIVATION_GRAD; x: which operand the activation is of. */
+tp_status tp__make_activation(tp__making *m, int x) TP_CHECKED;
+/* BATCH_NORM_GAMMA_GRAD that sums the same dy on its way, or TP__NONE. */
+tp__value tp__sums_with(const tp__plan *plan, tp__value sum_to_last);
 tp_status tp__make_sum_to_last(tp__making *m) TP_CHECKED;
 tp_status tp__make_matmul_input_grad(tp__making *m) TP_CHECKED;
 

@@ -24,18 +24,9 @@ tp_status tp__make_conv_kernel_grad(tp__making *m)
   return tp__make_finish(m, tp__step_conv_kernel_grad);
 }
 
-tp_status tp__make_gamma_grad(tp__making *m)
-{
-  TP__TRY(tp__make_all_pitched(m, 2));
-  TP__TRY(tp__make_factors(m, TP__DERIVE_UNIT, 2, 2));
-  tp__view x = tp__view_of(&tp__make_operand(m, 0)->shape, 1, 0);
-  TP__TRY(
-      tp__plan_extra(m->plan, tp__pixels(&x) * tp__pitch(x.c), true, &m->step.extra[0], m->err));
-  return tp__make_finish(m, tp__step_gamma_grad);
-}
-
 tp_status tp__make_sum_to_last(tp__making *m)
 {
+  if (tp__sums_with(m->plan, m->step.v) != TP__NONE) return TP_OK;
   TP__TRY(tp__make_pitched(m, 0));
   tp__view dy = tp__view_of(&tp__make_operand(m, 0)->shape, 1, 0);
   TP__TRY(tp__plan_extra(m->plan, tp__pitch(dy.c), true, &m->step.extra[0], m->err));

@@ -17,13 +17,40 @@ static int64_t pixels_of(const tp__plan *plan, const tp__step *s)
   return most;
 }
 
+/* All steps of the level that handle pixels are of large layers. */
+static bool is_large(const tp__plan *plan, int level)
+{
+  int large = 0;
+  for (int i = 0; i < plan->n_steps; i++) {
+    int64_t pixels = plan->step[i].level == level ? pixels_of(plan, &plan->step[i]) : 1;
+    if (pixels > 1 && pixels <= TP__SMALL_PIXELS) return false;
+    large += pixels > 1;
+  }
+  return large > 0;
+}
+
 /* A phase that feeds joints runs for the chunk together: the next chunk then waits for one step,
- * not for all of the phase. */
+ * not for all of the phase. (Chunks of one example are together anyway.) */
 static void regroup(tp__plan *plan)
 {
   for (int i = 0; i < plan->n_phases; i++)
     for (int k = plan->phase[i].first; k < plan->phase[i].end; k++)
-      if (plan->step[k].joint >= 0) plan->phase[i].grouped = true;
+      if (plan->step[k].joint >= 0 && !is_large(plan, plan->phase[i].level))
+        plan->phase[i].grouped = true;
+}
+
+static bool has_joint(const tp__plan *plan, int level)
+{
+  for (int i = 0; i < plan->n_steps; i++)
+    if (plan->step[i].level == level && plan->step[i].joint >= 0) return true;
+  return false;
+}
+
+/* Chunks of the levels, when the plan's is known. */
+static void set_chunks(tp__plan *plan)
+{
+  for (int level = 0; level < plan->levels; level++)
+    plan->chunk_of[level] = has_joint(plan, level) && is_large(plan, level) ? 1 : plan->chunk;
 }
 
 tp_status tp__plan_phases(tp__plan *plan, tp_error *err)
@@ -97,7 +124,8 @@ struct taken {
 static size_t slot_size(const tp__plan *plan, const tp__slot *s)
 {
   size_t row = (size_t)s->row;
-  return tp__padded(s->grouped ? row * (size_t)plan->chunk : row);
+  if (s->home == TP__HOME_BATCH) return tp__padded(row * (size_t)plan->program->batch);
+  return tp__padded(s->grouped ? row * (size_t)plan->chunk_of[plan->step[s->first].level] : row);
 }
 
 /* The lowest gap that holds `size`; taken is sorted by address. Returns the index to insert at. */
@@ -118,17 +146,17 @@ static int compare_first(const void *a, const void *b)
   return *x < *y ? -1 : *x > *y;
 }
 
-/* Values in the order in which they are born, each at the lowest address that is free for its
- * lifetime. */
-static void place_scratch(tp__plan *plan, tp__slot **order, struct taken *taken)
+/* Values of that home in the order in which they are born, each at the lowest address that is free
+ * for its lifetime. Returns the size of their memory. */
+static size_t place(tp__plan *plan, tp__home home, tp__slot **order, struct taken *taken)
 {
   int n = 0, live = 0;
+  size_t most = 0;
   for (int32_t v = 0; v < plan->n_slots; v++) {
     tp__slot *s = &plan->slot[v];
-    if (s->home == TP__HOME_SCRATCH && s->root == v && s->first >= 0) order[n++] = s;
+    if (s->home == home && s->root == v && s->first >= 0) order[n++] = s;
   }
   qsort(order, (size_t)n, sizeof *order, compare_first);
-  plan->scratch_size = 0;
   for (int i = 0; i < n; i++) {
     int kept = 0;
     for (int k = 0; k < live; k++)
@@ -138,7 +166,20 @@ static void place_scratch(tp__plan *plan, tp__slot **order, struct taken *taken)
     int at = find_gap(taken, live, size, &order[i]->at);
     memmove(&taken[at + 1], &taken[at], (size_t)(live++ - at) * sizeof *taken);
     taken[at] = (struct taken){.at = order[i]->at, .size = size, .last = order[i]->last};
-    if (order[i]->at + size > plan->scratch_size) plan->scratch_size = order[i]->at + size;
+    if (order[i]->at + size > most) most = order[i]->at + size;
+  }
+  return most;
+}
+
+/* What is kept for the batch lives for whole stages: chunks run through a stage at the same time. */
+static void widen_to_stages(tp__plan *plan)
+{
+  for (int32_t v = 0; v < plan->n_slots; v++) {
+    tp__slot *s = &plan->slot[v];
+    if (s->home != TP__HOME_BATCH || s->first < 0) continue;
+    const tp__step *step = plan->step;
+    while (s->first > 0 && step[s->first - 1].level == step[s->first].level) s->first--;
+    while (s->last + 1 < plan->n_steps && step[s->last + 1].level == step[s->last].level) s->last++;
   }
 }
 
@@ -156,9 +197,6 @@ static void place_shared(tp__plan *plan)
     if (s->home == TP__HOME_SHARED) {
       s->at = plan->shared_size;
       plan->shared_size += (size_t)s->row;
-    } else if (s->home == TP__HOME_BATCH) {
-      s->at = plan->batch_size;
-      plan->batch_size += tp__padded((size_t)s->row * (size_t)plan->program->batch);
     }
   }
 }
@@ -168,15 +206,20 @@ tp_status tp__plan_place(tp__plan *plan, tp_error *err)
   const size_t enough = (size_t)96 << 18; /* elements: 96 MiB of scratch for each thread */
   tp__slot **order = tp__calloc((size_t)plan->n_slots, sizeof *order, err);
   struct taken *taken = tp__calloc((size_t)plan->n_slots, sizeof *taken, err);
-  tp_status status = order != NULL && taken != NULL ? TP_OK : TP_ERR_INTERNAL;
+  plan->chunk_of = tp__calloc((size_t)plan->levels, sizeof *plan->chunk_of, err);
+  tp_status status =
+      order != NULL && taken != NULL && plan->chunk_of != NULL ? TP_OK : TP_ERR_INTERNAL;
   find_lifetimes(plan);
+  widen_to_stages(plan);
   plan->chunk = TP__CHUNK;
   if (plan->program->batch < plan->chunk) plan->chunk = (int)plan->program->batch;
   while (status == TP_OK) {
-    place_scratch(plan, order, taken);
+    set_chunks(plan);
+    plan->scratch_size = place(plan, TP__HOME_SCRATCH, order, taken);
     if (plan->scratch_size <= enough || plan->chunk == 1) break;
     plan->chunk /= 2;
   }
+  if (status == TP_OK) plan->batch_size = place(plan, TP__HOME_BATCH, order, taken);
   place_shared(plan);
   free(order);
   free(taken);

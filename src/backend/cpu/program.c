@@ -66,12 +66,19 @@ static double flops(const tp__graph *g)
   return sum;
 }
 
+/* The graph as the planned executor runs it. */
+static tp_status prepare(tp__program *p, const tp__graph *graph, tp_error *err)
+{
+  tp__graph *optimized = NULL;
+  TP__TRY(tp__graph_optimize(graph, &optimized, err));
+  tp_status status = tp__plan_recompute(optimized, &p->graph, &p->not_before, err);
+  tp__graph_free(optimized);
+  return status;
+}
+
 static tp_status build(tp__program *p, const tp__graph *graph, bool reference, tp_error *err)
 {
-  if (reference)
-    TP__TRY(copy_graph(graph, &p->graph, err));
-  else
-    TP__TRY(tp__graph_optimize(graph, &p->graph, err));
+  TP__TRY(reference ? copy_graph(graph, &p->graph, err) : prepare(p, graph, err));
   TP__TRY(bind_parameters(p, err));
   p->info.flops_per_example = flops(p->graph);
   return reference ? tp__plain_new(p, err) : tp__plan_new(p, err);
@@ -104,6 +111,7 @@ void tp__cpu_program_free(tp__program *p)
   tp__plan_free(p->plan);
   tp__plain_free(p->plain);
   tp__graph_free(p->graph);
+  free(p->not_before);
   free(p->entry);
   free(p->fed);
   free(p->fetched);

@@ -14,6 +14,7 @@ struct tp__program {
   tp__graph *graph; /* its own: rewritten, or a copy for the reference */
   int64_t batch;
   uint64_t memory_limit;
+  int *not_before;   /* by node: the first stage it may run in (plan_recompute.c) */
   tp__entry **entry; /* by node: a PARAM's entry, else NULL */
   const void **fed;  /* by node: an INPUT's data in this run */
   void **fetched;    /* by output: where it goes in this run, NULL: nowhere */
@@ -26,6 +27,10 @@ tp_status tp__plain_new(tp__program *p, tp_error *err) TP_CHECKED;
 void tp__plain_free(tp__plain *plain);
 void tp__plain_run(tp__program *p, int64_t n);
 
+/* A graph in which cheap values that later stages read are made there again. Sets not_before
+ * [nodes] (caller frees): the first stage a node may run in. Returns: tp__graph_free. */
+tp_status tp__plan_recompute(const tp__graph *g, tp__graph **recomputing, int **not_before,
+                             tp_error *err) TP_CHECKED;
 tp_status tp__plan_new(tp__program *p, tp_error *err) TP_CHECKED;
 void tp__plan_free(tp__plan *plan);
 void tp__plan_run(tp__program *p, int64_t n);

@@ -48,6 +48,10 @@ static const tp__ref_fn table[TP__OP_COUNT] = {
     [TP__OP_ADAM_PARAM] = tp__ref_adam_param,
     [TP__OP_SGD_MOMENTUM] = tp__ref_sgd_momentum,
     [TP__OP_SGD_PARAM] = tp__ref_sgd_param,
+    [TP__OP_BATCH_MOMENTS] = tp__ref_batch_moments,
+    [TP__OP_ROW] = tp__ref_row,
+    [TP__OP_BATCH_NORM_FULL_GRAD] = tp__ref_batch_norm_full_grad,
+    [TP__OP_MOVING_AVERAGE] = tp__ref_moving_average,
 };
 
 tp__ref_fn tp__reference(tp__op op)

@@ -6,6 +6,7 @@
  *   reference_loss.c     softmax, cross-entropy, dropout, the weighted sum
  *   reference_grads.c    gradients of the layers
  *   reference_update.c   folding, Adam, SGD
+ *   reference_statistics.c   batch statistics, batch norm's gradient through them, averages
  *   reference.c          the table of them
  *   reference_run.c      an executor that runs a whole graph with nothing else
  *
@@ -20,7 +21,8 @@
 
 typedef struct tp__ref {
   const tp__node *node;
-  int64_t n; /* examples (of per-example operands) */
+  int64_t n;     /* examples (of per-example operands) */
+  int64_t batch; /* examples of the whole run */
   tp__view in[TP__OPERANDS_MAX];
   tp__view out; /* joints add to it, everything else overwrites it */
 } tp__ref;
@@ -89,5 +91,10 @@ void tp__ref_adam_v(const tp__ref *r);
 void tp__ref_adam_param(const tp__ref *r);
 void tp__ref_sgd_momentum(const tp__ref *r);
 void tp__ref_sgd_param(const tp__ref *r);
+
+void tp__ref_batch_moments(const tp__ref *r);
+void tp__ref_row(const tp__ref *r);
+void tp__ref_batch_norm_full_grad(const tp__ref *r);
+void tp__ref_moving_average(const tp__ref *r);
 
 #endif

@@ -18,7 +18,8 @@ void tp__ref_dropout(const tp__ref *r)
     tp__key key = {{word[0], word[1]}};
     for (int64_t p = 0; p < tp__pixels(y); p++) {
       for (int64_t c = 0; c < y->c; c++) {
-        bool kept = tp__uniform(key, draw, (uint32_t)(p * y->c + c)) >= rate;
+        uint32_t element = r->node->attr.flag ? 0 : (uint32_t)(p * y->c + c);
+        bool kept = tp__uniform(key, draw, element) >= rate;
         tp__pixel(y, i, p)[c] = kept ? tp__pixel(&r->in[0], i, p)[c] / (1 - rate) : 0;
       }
     }

@@ -84,7 +84,7 @@ static void *value_data(const tp__program *p, tp__value v)
 static void run_node(tp__program *p, tp__value v, int64_t n)
 {
   const tp__node *node = &p->graph->node[v];
-  tp__ref r = {.node = node, .n = n, .out = tp__view_of(&node->shape, n, 0)};
+  tp__ref r = {.node = node, .n = n, .batch = n, .out = tp__view_of(&node->shape, n, 0)};
   r.out.data = value_data(p, v);
   for (int i = 0; i < node->n_in; i++) {
     if (node->in[i] == TP__NONE) continue;

@@ -193,4 +193,46 @@ TP__INLINE tp__vec tp__same(tp__vec x) { return x; }
   }
 /* clang-format on */
 
+/* ---- gradients of the activations: dy f'(x) ---- */
+
+TP__INLINE tp__vec tp__keep_where(tp__ivec mask, tp__vec v)
+{
+  return (tp__vec)((tp__ivec)v & mask);
+}
+
+TP__INLINE tp__vec tp__grad_none(tp__vec dy, tp__vec x)
+{
+  (void)x;
+  return dy;
+}
+TP__INLINE tp__vec tp__grad_swish(tp__vec dy, tp__vec x)
+{
+  tp__vec s = tp__sigmoid(x);
+  return dy * (s * tp__fma(x, tp__all(1.0f) - s, tp__all(1.0f)));
+}
+TP__INLINE tp__vec tp__grad_relu(tp__vec dy, tp__vec x)
+{
+  return tp__keep_where(x > tp__zero(), dy);
+}
+TP__INLINE tp__vec tp__grad_relu6(tp__vec dy, tp__vec x)
+{
+  return tp__keep_where((x > tp__zero()) & (x < tp__all(6.0f)), dy);
+}
+TP__INLINE tp__vec tp__grad_sigmoid(tp__vec dy, tp__vec x)
+{
+  tp__vec s = tp__sigmoid(x);
+  return dy * (s * (tp__all(1.0f) - s));
+}
+
+/* clang-format off */
+#define TP__FOR_ACT_GRAD(act, DO)                                                                  \
+  switch (act) {                                                                                   \
+  case TP__ACT_NONE: { DO(tp__grad_none); } break;                                                 \
+  case TP__ACT_SWISH: { DO(tp__grad_swish); } break;                                               \
+  case TP__ACT_RELU: { DO(tp__grad_relu); } break;                                                 \
+  case TP__ACT_RELU6: { DO(tp__grad_relu6); } break;                                               \
+  case TP__ACT_SIGMOID: { DO(tp__grad_sigmoid); } break;                                           \
+  }
+/* clang-format on */
+
 #endif
