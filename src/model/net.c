@@ -1,6 +1,7 @@
 /* net - building, freezing and counting; see net.h */
 #include "net.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +166,9 @@ static double as_written(float value)
 
 /* ---- build ---- */
 
-tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net, tp_error *err)
+/* batch_from: the first layer whose batch norm goes by the batch. */
+static tp_status build(const tp__model_spec *spec, bool training, int batch_from,
+                       float drop_connect, tp__net **net, tp_error *err)
 {
   *net = NULL;
   const struct model *model = NULL;
@@ -180,6 +183,9 @@ tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net
                        .spec = spec,
                        .width = as_written(width),
                        .depth = as_written(depth),
+                       .batch_from = batch_from,
+                       .momentum = 0.99f,
+                       .drop_connect = drop_connect,
                        .prefix = "",
                        .pool = "avg_pool",
                        .kernel_init = TP__INIT_FAN_OUT,
@@ -192,6 +198,31 @@ tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net
   }
   *net = n;
   return TP_OK;
+}
+
+tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net, tp_error *err)
+{
+  return build(spec, training, INT_MAX, 0, net, err);
+}
+
+/* Which layers train is known only when all are there: a second build then knows it from the start.
+ */
+tp_status tp__net_build_training(const tp__model_spec *spec, const tp__net_training *how,
+                                 tp__net **net, tp_error *err)
+{
+  TP__TRY(build(spec, true, INT_MAX, 0, net, err));
+  tp_status status = tp__net_freeze(*net, how->last_n, err);
+  if (status == TP_OK && how->batch_statistics && how->last_n != 0) {
+    int first = 0;
+    while (!(*net)->layer[first].trainable) first++;
+    tp__net_free(*net);
+    TP__TRY(build(spec, true, first, how->drop_connect, net, err));
+    status = tp__net_freeze(*net, how->last_n, err);
+  }
+  if (status == TP_OK) return TP_OK;
+  tp__net_free(*net);
+  *net = NULL;
+  return status;
 }
 
 void tp__net_free(tp__net *net)

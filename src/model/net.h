@@ -53,6 +53,7 @@ typedef struct tp__parameter {
   tp__dtype dtype; /* f32; I64 for normalization/count */
   int layer;       /* index into layers */
   bool statistic;  /* moving mean and variance, normalization: never trained */
+  bool moves;      /* a statistic that this net's steps move along with the batches */
   enum tp__init init;
 } tp__parameter;
 
@@ -93,12 +94,26 @@ bool tp__model_has_official(const char *name);
 int tp__model_side(const char *name);
 float tp__model_dropout(const char *name);
 
-/* Builds the network. training: dropout is active; batch norm always runs in inference mode here.
- * Stochastic depth (Keras' block…_drop layers) acts only together with batch statistics, so those
- * layers are listed and pass their input on. Errors: TP_ERR_USAGE, unknown name (with the nearest
- * one), impossible size. Returns: tp__net_free. */
+/* Builds the network. training: dropout is active; batch norm runs in inference mode, and stochastic
+ * depth (Keras' block…_drop layers), which acts only together with batch statistics, passes its
+ * input on. Errors: TP_ERR_USAGE, unknown name (with the nearest one), impossible size. Returns:
+ * tp__net_free. */
 tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net,
                         tp_error *err) TP_CHECKED;
+
+/* How a network is trained. */
+typedef struct tp__net_training {
+  int last_n;            /* as tp__net_freeze */
+  bool batch_statistics; /* batch norm layers that are not frozen take mean and variance from the
+                            batch and move their averages towards them (Keras 3's training=True);
+                            frozen ones run in inference mode */
+  float drop_connect;    /* with batch statistics, when anything of the backbone trains: block i of n
+                            is left out of an example with probability drop_connect i / n */
+} tp__net_training;
+
+/* The same for training: frozen as it says; assignments of the graph move the statistics. */
+tp_status tp__net_build_training(const tp__model_spec *spec, const tp__net_training *how,
+                                 tp__net **net, tp_error *err) TP_CHECKED;
 void tp__net_free(tp__net *net);
 
 /* The index of a layer, -1 when there is none of that name. */

@@ -269,6 +269,22 @@ int tp__layer_depthwise(tp__net_builder *b, const char *name, int x, const tp__c
 
 /* ---- the other layers of blocks ---- */
 
+/* Mean and variance of x, and how the moving ones follow. */
+static void add_statistics(tp__net_builder *b, tp__value x, tp__value statistic[2])
+{
+  tp__net *net = b->net;
+  tp__value moments = add_node(b, TP__OP_BATCH_MOMENTS, &x, 1, NULL);
+  for (int i = 0; i < 2; i++) {
+    tp__value row = add_node(b, TP__OP_ROW, &moments, 1, &(tp__attr){.row = i});
+    tp__value moved = add_node(b, TP__OP_MOVING_AVERAGE, (tp__value[]){statistic[i], row}, 2,
+                               &(tp__attr){.f = {b->momentum}});
+    if (b->status != TP_OK) return;
+    ok(b, tp__graph_assign(net->graph, statistic[i], moved, b->err));
+    net->parameter[net->n_parameters - 2 + i].moves = true;
+    statistic[i] = row;
+  }
+}
+
 int tp__layer_batch_norm(tp__net_builder *b, const char *name, int x, float epsilon)
 {
   int layer = add_layer(b, "BatchNormalization", name, x, -1);
@@ -279,6 +295,7 @@ int tp__layer_batch_norm(tp__net_builder *b, const char *name, int x, float epsi
   in[2] = add_parameter(b, "beta", c, TP__INIT_ZEROS, false);
   in[3] = add_parameter(b, "moving_mean", c, TP__INIT_ZEROS, true);
   in[4] = add_parameter(b, "moving_variance", c, TP__INIT_ONES, true);
+  if (layer >= b->batch_from) add_statistics(b, in[0], &in[3]);
   return finish(b, layer, add_node(b, TP__OP_BATCH_NORM, in, 5, &(tp__attr){.f = {epsilon}}));
 }
 
@@ -313,9 +330,26 @@ int tp__layer_add(tp__net_builder *b, const char *name, int x, int y)
   return two_nodes_in(b, "Add", name, x, y, TP__OP_ADD);
 }
 
+/* The keys of the examples, for layers that draw. */
+static tp__value keys_of(tp__net_builder *b)
+{
+  tp__net *net = b->net;
+  tp__shape shape = {.rank = 2, .dim = {TP__N, 2}};
+  if (net->keys == TP__NONE)
+    ok(b, tp__graph_input(net->graph, "keys", TP__U32, &shape, &net->keys, b->err));
+  return net->keys;
+}
+
+/* Draw 0 is the head's dropout. */
 int tp__layer_drop(tp__net_builder *b, const char *name, int x)
 {
-  return finish(b, add_layer(b, "Dropout", name, x, -1), value_of(b, x));
+  int layer = add_layer(b, "Dropout", name, x, -1);
+  double rate = b->blocks > 0 ? (double)b->drop_connect * b->block / b->blocks : 0;
+  b->drops++;
+  if (layer < 0 || rate == 0) return finish(b, layer, value_of(b, x));
+  tp__attr attr = {.f = {(float)rate}, .draw = (uint32_t)b->drops, .flag = true};
+  return finish(b, layer,
+                add_node(b, TP__OP_DROPOUT, (tp__value[]){value_of(b, x), keys_of(b)}, 2, &attr));
 }
 
 /* ---- the head ---- */
@@ -323,13 +357,10 @@ int tp__layer_drop(tp__net_builder *b, const char *name, int x)
 /* Active only in training, where the program is fed one key per example. */
 static int layer_dropout(tp__net_builder *b, const char *name, int x)
 {
-  tp__net *net = b->net;
   int layer = add_layer(b, "Dropout", name, x, -1);
-  if (layer < 0 || !net->training) return finish(b, layer, value_of(b, x));
-  tp__shape shape = {.rank = 2, .dim = {TP__N, 2}};
-  ok(b, tp__graph_input(net->graph, "keys", TP__U32, &shape, &net->keys, b->err));
+  if (layer < 0 || !b->net->training) return finish(b, layer, value_of(b, x));
   return finish(b, layer,
-                add_node(b, TP__OP_DROPOUT, (tp__value[]){value_of(b, x), net->keys}, 2,
+                add_node(b, TP__OP_DROPOUT, (tp__value[]){value_of(b, x), keys_of(b)}, 2,
                          &(tp__attr){.f = {b->spec->dropout}, .draw = 0}));
 }
 

@@ -14,6 +14,11 @@ typedef struct tp__net_builder {
   tp__net *net;
   const tp__model_spec *spec;
   double width, depth;       /* coefficients, the model's own where the specification has none */
+  int batch_from;            /* batch norm layers from this index on go by the batch */
+  float momentum;            /* of their moving statistics; Keras' default unless the model sets it */
+  float drop_connect;        /* of the last block; 0: no stochastic depth */
+  int block, blocks;         /* number of the block at hand, of so many; set by the model */
+  int drops;                 /* drop layers so far */
   const char *prefix;        /* put before every name: "block2a_"; "" outside blocks */
   const char *pool;          /* name of the head's pooling */
   enum tp__init kernel_init; /* of convolutions */
@@ -64,8 +69,8 @@ int tp__layer_reshape_channels(tp__net_builder *b, const char *name, int x);
 /* x [N,H,W,C] * gate [N,1,1,C] */
 int tp__layer_multiply(tp__net_builder *b, const char *name, int x, int gate);
 int tp__layer_add(tp__net_builder *b, const char *name, int x, int y);
-/* Stochastic depth, which never acts here (see tp__net_build): a layer of the list without nodes.
- */
+/* Stochastic depth by the block's number (see tp__net_training); where it does not act, a layer of
+ * the list without nodes. */
 int tp__layer_drop(tp__net_builder *b, const char *name, int x);
 
 /* The head: pooling, top_dropout (when the specification has a rate), predictions; sets features,

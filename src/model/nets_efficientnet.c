@@ -118,16 +118,28 @@ static int block(tp__net_builder *b, int input, const tp__stage *s, int filters,
   return tp__layer_add(b, "add", x, input);
 }
 
+static int repeats_of(const tp__net_builder *b, int stage)
+{
+  return tp__efficientnet_repeats(tp__efficientnet_stage[stage].repeats, b->depth);
+}
+
+static int count_blocks(const tp__net_builder *b)
+{
+  int count = 0;
+  for (int i = 0; i < TP__EFFICIENTNET_STAGES; i++) count += repeats_of(b, i);
+  return count;
+}
+
 static int all_blocks(tp__net_builder *b, int x)
 {
   char prefix[32];
   bool first = true;
   b->prefix = prefix;
+  b->blocks = count_blocks(b);
   for (int i = 0; i < TP__EFFICIENTNET_STAGES; i++) {
     const tp__stage *s = &tp__efficientnet_stage[i];
     int filters = tp__efficientnet_filters(s->filters, b->width);
-    int repeats = tp__efficientnet_repeats(s->repeats, b->depth);
-    for (int j = 0; j < repeats; j++) {
+    for (int j = 0; j < repeats_of(b, i); j++, b->block++) {
       snprintf(prefix, sizeof prefix, "block%d%c_", i + 1, 'a' + j);
       x = block(b, x, s, filters, j == 0 ? s->stride : 1, first);
       first = false;

@@ -40,15 +40,29 @@ static int block(tp__net_builder *b, int input, const tp__stage *s, int filters,
   return tp__layer_add(b, "add", tp__layer_drop(b, "drop", x), input);
 }
 
+/* First and last stage are as deep as written. */
+static int repeats_of(const tp__net_builder *b, int stage)
+{
+  int repeats = tp__efficientnet_stage[stage].repeats;
+  bool fixed = stage == 0 || stage == TP__EFFICIENTNET_STAGES - 1;
+  return fixed ? repeats : tp__efficientnet_repeats(repeats, b->depth);
+}
+
+static int count_blocks(const tp__net_builder *b)
+{
+  int count = 0;
+  for (int i = 0; i < TP__EFFICIENTNET_STAGES; i++) count += repeats_of(b, i);
+  return count;
+}
+
 static int all_blocks(tp__net_builder *b, int x)
 {
   char prefix[32];
   b->prefix = prefix;
+  b->blocks = count_blocks(b);
   for (int i = 0; i < TP__EFFICIENTNET_STAGES; i++) {
     const tp__stage *s = &tp__efficientnet_stage[i];
-    bool fixed = i == 0 || i == TP__EFFICIENTNET_STAGES - 1;
-    int repeats = fixed ? s->repeats : tp__efficientnet_repeats(s->repeats, b->depth);
-    for (int j = 0; j < repeats; j++) {
+    for (int j = 0; j < repeats_of(b, i); j++, b->block++) {
       snprintf(prefix, sizeof prefix, "block%d%c_", i + 1, 'a' + j);
       x = block(b, x, s, tp__efficientnet_filters(s->filters, b->width), j == 0 ? s->stride : 1);
     }

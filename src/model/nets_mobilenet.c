@@ -71,6 +71,7 @@ static int all_blocks(tp__net_builder *b, int x)
 void tp__nets_mobilenet_v2(tp__net_builder *b)
 {
   b->kernel_init = TP__INIT_GLOROT;
+  b->momentum = 0.999f;
   b->pool = "global_average_pooling2d"; /* Keras leaves it unnamed */
   int x = tp__layer_input(b, TP__PREPARE_TF);
   x = tp__layer_conv(b, "Conv1", x,

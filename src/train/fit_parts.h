@@ -20,7 +20,7 @@ typedef struct tp__fitter {
   /* network */
   tp__identity identity;
   tp__tensors weights;   /* all parameters, as of the last tp__fitter_sync */
-  tp__tensors trained;   /* the parameters of this phase that train, same moment */
+  tp__tensors trained;   /* the parameters that this phase changes, same moment */
   tp__tensors stop_best; /* those early stopping would restore; empty: none */
   tp__tensors slots;     /* of a resumed checkpoint, taken by the first learner */
   tp__learner *learner;

@@ -44,11 +44,11 @@ static void make_callbacks(tp__fitter *f, bool fresh)
   tp__plateau_start(plateau);
 }
 
-/* The set of tensors that this phase trains, as places to read the device's values into. */
+/* The set of tensors that this phase changes, as places to read the device's values into. */
 static tp_status make_trained(tp__fitter *f, tp_error *err)
 {
   size_t n = 0;
-  const char *const *name = tp__learner_trainable(f->learner, &n);
+  const char *const *name = tp__learner_changing(f->learner, &n);
   tp__tensors_free(&f->trained);
   for (size_t i = 0; i < n; i++) {
     const tp__tensor *w = tp__tensors_find(&f->weights, name[i]);

@@ -12,8 +12,8 @@ struct tp__learner {
   size_t features;                 /* numbers in one example's features; 0: not split */
   float *extracted;                /* [batch, features] */
   tp__tensors slots;      /* names and shapes of the optimizer's slots; values live in the state */
-  const char **trainable; /* names, in the arena */
-  size_t n_trainable;
+  const char **trainable; /* names, in the arena; then those of moving statistics */
+  size_t n_trainable, n_changing;
   int batch;
   size_t picture;         /* numbers in one example's pixels */
   bool dropout;           /* the training program wants keys */
@@ -37,19 +37,29 @@ static tp_status add_loss(tp__net *net, float smoothing, struct wiring *w, tp_er
                        &(tp__attr){.f = {smoothing}}, &w->losses, err);
 }
 
-/* The parameters that train: of unfrozen layers, without statistics. */
+static tp_status list_name(tp__learner *l, const char *name, tp_error *err)
+{
+  char *copy = tp__arena_strdup(&l->arena, name);
+  if (copy == NULL) return tp__no_memory(err, strlen(name));
+  l->trainable[l->n_changing++] = copy;
+  return TP_OK;
+}
+
+/* The parameters that train, of unfrozen layers without statistics; then the statistics that move.
+ */
 static tp_status list_trainable(tp__learner *l, const tp__net *net, tp__value *param, tp_error *err)
 {
   l->trainable = tp__calloc((size_t)net->n_parameters, sizeof *l->trainable, err);
   if (l->trainable == NULL) return TP_ERR_INTERNAL;
   for (int i = 0; i < net->n_parameters; i++) {
     const tp__parameter *p = &net->parameter[i];
-    if (p->statistic || !net->layer[p->layer].trainable) continue;
-    char *name = tp__arena_strdup(&l->arena, p->name);
-    if (name == NULL) return tp__no_memory(err, strlen(p->name));
-    TP__TRY(tp__graph_param(net->graph, p->name, &p->shape, &param[l->n_trainable], err));
-    l->trainable[l->n_trainable++] = name;
+    if (!tp__net_trains(net, i)) continue;
+    TP__TRY(tp__graph_param(net->graph, p->name, &p->shape, &param[l->n_changing], err));
+    TP__TRY(list_name(l, p->name, err));
   }
+  l->n_trainable = l->n_changing;
+  for (int i = 0; i < net->n_parameters; i++)
+    if (net->parameter[i].moves) TP__TRY(list_name(l, net->parameter[i].name, err));
   return TP_OK;
 }
 
@@ -81,8 +91,10 @@ static tp_status build_training(tp__learner *l, const tp__learner_options *o, tp
   tp__net *net = NULL;
   tp__value *values = NULL;
   struct wiring w;
-  tp_status status = tp__net_build(&o->spec, true, &net, err);
-  if (status == TP_OK) status = tp__net_freeze(net, o->last_n, err);
+  tp__net_training how = {.last_n = o->last_n,
+                          .batch_statistics = o->batch_statistics,
+                          .drop_connect = o->drop_connect};
+  tp_status status = tp__net_build_training(&o->spec, &how, &net, err);
   if (status == TP_OK) status = add_loss(net, o->label_smoothing, &w, err);
   if (status == TP_OK) {
     values = tp__calloc((size_t)net->n_parameters * 2, sizeof *values, err);
@@ -328,6 +340,12 @@ tp_status tp__learner_score(tp__learner *l, const tp__batch *b, float *losses, f
 const char *const *tp__learner_trainable(const tp__learner *l, size_t *count)
 {
   *count = l->n_trainable;
+  return l->trainable;
+}
+
+const char *const *tp__learner_changing(const tp__learner *l, size_t *count)
+{
+  *count = l->n_changing;
   return l->trainable;
 }
 

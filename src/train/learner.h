@@ -21,6 +21,8 @@ typedef struct tp__learner_options {
   tp__model_spec spec;
   int last_n; /* trainable layers at the end of the backbone (tp__net_freeze); the head always
                  trains */
+  bool batch_statistics; /* as tp__net_training */
+  float drop_connect;
   tp__optimizer optimizer;
   float label_smoothing; /* of the loss, in training and in scoring, as a Keras loss */
   int batch;             /* the most examples of one step or score */
@@ -65,6 +67,8 @@ tp_status tp__learner_score(tp__learner *learner, const tp__batch *batch, float 
 
 /* The trained parameters' names, in the network's order. */
 const char *const *tp__learner_trainable(const tp__learner *learner, size_t *count);
+/* Those, then the moving statistics that steps change, too. */
+const char *const *tp__learner_changing(const tp__learner *learner, size_t *count);
 
 /* Reads back, or overwrites, tensors by name: weights and slots alike. */
 tp_status tp__learner_read(tp__learner *learner, tp__tensors *into, tp_error *err) TP_CHECKED;
