@@ -1,7 +1,8 @@
 /* step - how fast a network runs and trains: images per second and the share of the machine's
  * multiply-add peak.
  *
- *   bench_step [SECONDS] [NETWORK] [BATCH]     default: 5 seconds each, efficientnet-b0, 32
+ *   bench_step [SECONDS] [NETWORK] [BATCH] [NAME]     default: 5 seconds each, efficientnet-b0, 32
+ *                                                NAME: that kind of step alone
  *
  * Random weights and pixels at 192 x 192, 104 classes. Peak bursts alternate with steps, and what
  * counts is the median of the ratios, since the clock of a shared machine moves. Prints one JSON
@@ -68,15 +69,18 @@ static tp_status measure(struct bench *b, const char *name, bool training, doubl
     cpu[rounds] = share[rounds] * took * b->threads / busy;
     before = after;
   }
+  uint64_t resident = 0; /* the most so far, of all kinds that came before */
+  (void)tp__resident_bytes(&resident);
   qsort(rate, (size_t)rounds, sizeof *rate, by_value);
   qsort(cpu, (size_t)rounds, sizeof *cpu, by_value);
   qsort(share, (size_t)rounds, sizeof *share, by_value);
   printf("{\"name\": \"%s\", \"images_per_s\": %.1f, \"peak_share\": %.3f, \"busy_peak_share\": "
          "%.3f, \"gflop_per_image\": %.3f, "
-         "\"activation_mb\": %.1f, \"weight_mb\": %.1f, \"chunk\": %d, \"peak_gflops\": %.0f}\n",
+         "\"activation_mb\": %.1f, \"weight_mb\": %.1f, \"resident_mb\": %.0f, \"chunk\": %d, "
+         "\"peak_gflops\": %.0f}\n",
          name, rate[rounds / 2], share[rounds / 2], cpu[rounds / 2],
          info[0].flops_per_example / 1e9, (double)info[0].activation_bytes / 1e6,
-         (double)info[0].weight_bytes / 1e6, info[0].chunk, before);
+         (double)info[0].weight_bytes / 1e6, (double)resident / 1e6, info[0].chunk, before);
   fflush(stdout);
   return TP_OK;
 }
@@ -98,16 +102,18 @@ static tp_status fill(struct bench *b, int64_t n, tp_error *err)
   return TP_OK;
 }
 
-static tp_status run(tp__pool *pool, const char *network, double seconds, int64_t n, tp_error *err)
+static tp_status run(tp__pool *pool, const char *network, double seconds, int64_t n,
+                     const char *only, tp_error *err)
 {
   static const struct {
     const char *name;
     int last_n;
-    bool training;
-  } kinds[] = {{"inference_192", 0, false},
-               {"frozen_step_192", 0, true},
-               {"last20_step_192", 20, true},
-               {"all_step_192", -1, true}};
+    bool training, batch_statistics;
+  } kinds[] = {{"inference_192", 0, false, false},
+               {"frozen_step_192", 0, true, false},
+               {"last20_step_192", 20, true, false},
+               {"all_step_192", -1, true, false},
+               {"all_batch_step_192", -1, true, true}};
   struct bench b = {0};
   tp__learner_options o = {
       .spec = {.name = network, .height = SIZE, .width = SIZE, .classes = CLASSES, .dropout = 0.2f},
@@ -123,6 +129,8 @@ static tp_status run(tp__pool *pool, const char *network, double seconds, int64_
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
     o.last_n = kinds[i].last_n;
     o.score_only = !kinds[i].training;
+    o.batch_statistics = kinds[i].batch_statistics;
+    if (only != NULL && strcmp(only, kinds[i].name) != 0) continue;
     TP__TRY(tp__learner_new(b.backend, &o, &weights, NULL, &b.learner, err));
     TP__TRY(measure(&b, kinds[i].name, kinds[i].training, seconds, err));
     tp__learner_free(b.learner);
@@ -146,7 +154,7 @@ int main(int argc, char **argv)
   tp_error err = {0};
   tp__pool *pool = NULL;
   tp_status status = tp__pool_new(0, &pool, &err);
-  if (status == TP_OK) status = run(pool, network, seconds, n, &err);
+  if (status == TP_OK) status = run(pool, network, seconds, n, argc > 4 ? argv[4] : NULL, &err);
   if (status != TP_OK) fprintf(stderr, "bench_step: %s\n", err.text);
   tp__pool_free(pool);
   return (int)status;

@@ -166,14 +166,16 @@ typedef struct tp_train_options {
   const char *model;     /* "efficientnet-b0"; all: tp_model_names */
   const char
       *weights; /* "imagenet", "none" or a file (.h5, .weights.h5, .keras, .safetensors, .pth) */
-  bool skip_mismatch;             /* leave out a head of another size */
-  const char *run;                /* folder of the run */
-  bool overwrite;                 /* an existing run folder is replaced */
-  const char *image_size;         /* "192" or "HEIGHTxWIDTH" */
-  int batch;                      /* per replica: 32 */
-  int epochs;                     /* of the head: 30 */
-  int fine_tune_epochs;           /* 0: no second phase */
-  int fine_tune_layers;           /* 20: the last layers of the backbone */
+  bool skip_mismatch;     /* leave out a head of another size */
+  const char *run;        /* folder of the run */
+  bool overwrite;         /* an existing run folder is replaced */
+  const char *image_size; /* "192" or "HEIGHTxWIDTH" */
+  int batch;              /* per replica: 32 */
+  int epochs;             /* of the head: 30 */
+  int fine_tune_epochs;   /* 0: no second phase */
+  int fine_tune_layers;   /* 20: the last layers of the backbone; -1, "all": all of them */
+  const char *batch_norm; /* "frozen": the moving statistics, unchanged; "batch": layers that
+                             are fine-tuned go by the batch and move their statistics */
   double fine_tune_learning_rate; /* 1e-5, constant */
   int steps_per_epoch;            /* 0: every record once */
   int validation_steps;           /* 0: every record once */
@@ -193,6 +195,7 @@ typedef struct tp_train_options {
   double label_smoothing;    /* 0 */
   const char *class_weights; /* "none", "balanced" or "0:2,5:0.5" */
   double dropout;            /* 0.2 */
+  double drop_connect;       /* 0.2: stochastic depth, only with batch_norm "batch" */
   bool flip;                 /* true: mirror every second example */
   double rotate;             /* 0.1: up to that fraction of a full turn either way; 0: none */
   const char *rotate_fill;   /* "reflect", "constant", "nearest", "wrap" */

@@ -83,6 +83,11 @@ static tp_status set_bool(const tp__option_row *row, const char *text, bool *val
   return not_a_value(row, text, "true or false", err);
 }
 
+bool tp__option_takes_all(const tp__option_row *row)
+{
+  return row->type == TP__OPTION_INT && strstr(row->option.value, "|all") != NULL;
+}
+
 static tp_status set_whole(const tp__option_row *row, const char *text, void *field, tp_error *err)
 {
   char *end = NULL;
@@ -92,6 +97,10 @@ static tp_status set_whole(const tp__option_row *row, const char *text, void *fi
     if (end == text || *end != '\0' || errno != 0 || strchr(text, '-') != NULL)
       return not_a_value(row, text, "a whole number of 0 or more", err);
     *(uint64_t *)field = v;
+    return TP_OK;
+  }
+  if (tp__option_takes_all(row) && strcmp(text, "all") == 0) {
+    *(int *)field = -1;
     return TP_OK;
   }
   long long v = strtoll(text, &end, 10);

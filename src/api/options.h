@@ -28,6 +28,9 @@ typedef struct tp__option_row {
 
 const tp__option_row *tp__option_rows(tp_options_kind kind, size_t *count);
 
+/* A number for which "all", -1, may be written. */
+bool tp__option_takes_all(const tp__option_row *row);
+
 /* The next value set of any list replaces the list instead of adding to it. */
 void tp__options_lists_end(void *options);
 

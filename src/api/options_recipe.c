@@ -144,6 +144,8 @@ static tp_status write_row(tp__writer *w, const tp__option_row *row, const void 
   case TP__OPTION_BOOL:
     return tp__writer_printf(w, err, "%s = %s\n", name, *(const bool *)field ? "true" : "false");
   case TP__OPTION_INT:
+    if (tp__option_takes_all(row) && *(const int *)field == -1)
+      return tp__writer_printf(w, err, "%s = all\n", name);
     return tp__writer_printf(w, err, "%s = %d\n", name, *(const int *)field);
   case TP__OPTION_INT64:
     return tp__writer_printf(w, err, "%s = %" PRId64 "\n", name, *(const int64_t *)field);

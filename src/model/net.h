@@ -94,10 +94,10 @@ bool tp__model_has_official(const char *name);
 int tp__model_side(const char *name);
 float tp__model_dropout(const char *name);
 
-/* Builds the network. training: dropout is active; batch norm runs in inference mode, and stochastic
- * depth (Keras' block…_drop layers), which acts only together with batch statistics, passes its
- * input on. Errors: TP_ERR_USAGE, unknown name (with the nearest one), impossible size. Returns:
- * tp__net_free. */
+/* Builds the network. training: dropout is active; batch norm runs in inference mode, and
+ * stochastic depth (Keras' block…_drop layers), which acts only together with batch statistics,
+ * passes its input on. Errors: TP_ERR_USAGE, unknown name (with the nearest one), impossible size.
+ * Returns: tp__net_free. */
 tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net,
                         tp_error *err) TP_CHECKED;
 
@@ -107,8 +107,8 @@ typedef struct tp__net_training {
   bool batch_statistics; /* batch norm layers that are not frozen take mean and variance from the
                             batch and move their averages towards them (Keras 3's training=True);
                             frozen ones run in inference mode */
-  float drop_connect;    /* with batch statistics, when anything of the backbone trains: block i of n
-                            is left out of an example with probability drop_connect i / n */
+  float drop_connect; /* with batch statistics, when anything of the backbone trains: block i of n
+                         is left out of an example with probability drop_connect i / n */
 } tp__net_training;
 
 /* The same for training: frozen as it says; assignments of the graph move the statistics. */

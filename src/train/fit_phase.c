@@ -81,6 +81,8 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
   tp__learner_options options = {
       .spec = f->identity.spec,
       .last_n = f->state.phase == 0 ? 0 : f->o->fine_tune_layers,
+      .batch_statistics = strcmp(f->o->batch_norm, "batch") == 0,
+      .drop_connect = (float)f->o->drop_connect,
       .optimizer = f->optimizer,
       .label_smoothing = (float)f->o->label_smoothing,
       .batch = f->batch,

@@ -18,13 +18,14 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
       {"batch", o->batch, 1, 65536},
       {"epochs", o->epochs, 0, 1000000},
       {"fine_tune_epochs", o->fine_tune_epochs, 0, 1000000},
-      {"fine_tune_layers", o->fine_tune_layers, 1, 100000},
+      {"fine_tune_layers", o->fine_tune_layers == -1 ? 1 : o->fine_tune_layers, 1, 100000},
       {"steps_per_epoch", o->steps_per_epoch, 0, 1e9},
       {"validation_steps", o->validation_steps, 0, 1e9},
       {"learning_rate", o->learning_rate, 1e-30, 1e6},
       {"fine_tune_learning_rate", o->fine_tune_learning_rate, 1e-30, 1e6},
       {"label_smoothing", o->label_smoothing, 0, 0.999999},
       {"dropout", o->dropout, 0, 0.999999},
+      {"drop_connect", o->drop_connect, 0, 0.999999},
       {"early_stopping", o->early_stopping, 0, 1000000},
       {"early_stopping_min_delta", o->early_stopping_min_delta, 0, 1e30},
       {"plateau_patience", o->plateau_patience, 0, 1000000},
@@ -43,6 +44,9 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
     return tp__fail(err, TP_ERR_USAGE,
                     "rotate: %g: the value is a fraction of a turn, 0 to 1 (0.1 is 36 degrees)",
                     o->rotate);
+  if (strcmp(o->batch_norm, "frozen") != 0 && strcmp(o->batch_norm, "batch") != 0)
+    return tp__fail(err, TP_ERR_USAGE, "batch_norm: \"%s\" is not known; wanted frozen or batch",
+                    o->batch_norm);
   if (o->train.count == 0) return tp__fail(err, TP_ERR_USAGE, "train: no training data were given");
   if (o->epochs + o->fine_tune_epochs == 0)
     return tp__fail(

@@ -163,6 +163,8 @@ static void defaults_of_training(void **state)
   same(epochs);
   same(fine_tune_epochs);
   same(fine_tune_layers);
+  same_text(batch_norm);
+  same(drop_connect);
   same(fine_tune_learning_rate);
   same(steps_per_epoch);
   same(validation_steps);
@@ -258,6 +260,9 @@ static void sets_every_type(void **state)
   assert_true(o.data.label_base == INT64_MIN && !o.flip && !o.staircase && o.nesterov);
   assert_true(o.overwrite);
   assert_string_equal(o.model, "efficientnet-lite0");
+  assert_ok(tp_options_set(TP_OPTIONS_TRAIN, &o, "fine_tune_layers", "all", &err));
+  assert_int_equal(o.fine_tune_layers, -1);
+  assert_fails(tp_options_set(TP_OPTIONS_TRAIN, &o, "epochs", "all", &err), TP_ERR_USAGE, "epochs");
   assert_int_equal(o.train.count, 2);
   assert_string_equal(o.train.item[0], "a/*.tfrec");
   assert_string_equal(o.train.item[1], "b b/*.tfrec");

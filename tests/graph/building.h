@@ -136,8 +136,9 @@ static inline tp__value batch_norm_full(tp__graph *g, const char *name, tp__valu
   snprintf(beta, sizeof beta, "%s/beta", name);
   tp__value moments = NODE(g, BATCH_MOMENTS, (0), x);
   tp__value mean = NODE(g, ROW, (0), moments), variance = NODE(g, ROW, (.row = 1), moments);
-  return named(g, name, NODE(g, BATCH_NORM, (.f = {0.001f}), x, param(g, gamma, channels),
-                             param(g, beta, channels), mean, variance));
+  return named(g, name,
+               NODE(g, BATCH_NORM, (.f = {0.001f}), x, param(g, gamma, channels),
+                    param(g, beta, channels), mean, variance));
 }
 
 static inline tp__value activation(tp__graph *g, const char *name, tp__value x, tp__act act)

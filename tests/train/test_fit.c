@@ -88,6 +88,40 @@ static void frozen_layers_stay(void **state)
   remains_free(&both);
 }
 
+/* From the first epoch on, fresh weights; with batch statistics those move, too, and the pooling's
+ * features are no longer those of the start. */
+static void all_layers_train(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  attempt a = {0};
+  tp_error err = {0};
+  for (int batch = 0; batch < 2; batch++) {
+    tp_train_options o = tiny_options(b, &data, batch == 0 ? "frozen" : "batch");
+    o.epochs = 0;
+    o.fine_tune_epochs = 1;
+    o.fine_tune_layers = -1;
+    o.batch_norm = batch == 0 ? "frozen" : "batch";
+    assert_trains(&a, &o);
+    remains last = remains_read(o.run, "last.safetensors");
+    tp__net *net = NULL;
+    tp__tensors fresh = {0};
+    assert_ok(tp__net_build(&last.identity.spec, false, &net, &err));
+    assert_ok(tp__net_init(net, o.seed, &fresh, &err));
+    for (size_t i = 0; i < fresh.count; i++) {
+      const tp__tensor *t = &fresh.item[i], *u = tp__tensors_find(&last.weights, t->name);
+      bool same = memcmp(t->data, u->data, tp__tensor_bytes(t)) == 0;
+      bool moves = strstr(t->name, "/moving_") == NULL || batch == 1;
+      if (same == moves)
+        fail_msg("%s: %s has %s", o.batch_norm, t->name, same ? "not moved" : "moved");
+    }
+    assert_int_equal(last.progress.phase, 1);
+    tp__tensors_free(&fresh);
+    tp__net_free(net);
+    remains_free(&last);
+  }
+}
+
 static void seeds_differ(void **state)
 {
   box *b = *state;
@@ -229,7 +263,7 @@ static void refused_before_the_first_step(void **state)
     tp_train_options o;
     tp_status status;
     const char *part;
-  } cases[16];
+  } cases[32];
   size_t n = 0;
 #define CASE(field, value, status_, part_)                                                         \
   do {                                                                                             \
@@ -252,6 +286,8 @@ static void refused_before_the_first_step(void **state)
   CASE(class_weights, "5:1", TP_ERR_USAGE, "class_weights: class 5");
   CASE(data.cache, "disk", TP_ERR_USAGE, "cache: \"disk\" is not known");
   CASE(fine_tune_layers, 5000, TP_ERR_USAGE, "5000");
+  CASE(batch_norm, "thawed", TP_ERR_USAGE, "batch_norm: \"thawed\" is not known");
+  CASE(drop_connect, 1, TP_ERR_USAGE, "drop_connect: 1 is out of range");
   CASE(train.count, 0, TP_ERR_USAGE, "train: no training data");
 #undef CASE
   for (size_t c = 0; c < n; c++) {
@@ -425,6 +461,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       box_test(trains_both_phases),
       box_test(frozen_layers_stay),
+      box_test(all_layers_train),
       box_test(seeds_differ),
       box_test(early_stopping_restores),
       box_test(plateau_and_schedule_compose),

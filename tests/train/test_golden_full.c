@@ -62,9 +62,9 @@ static void compare_statistic(npz *z, const tp__tensors *moved, const char *name
 
 static void forward(bool reference)
 {
-  static const char *const statistic[] = {
-      "stem_bn/moving_mean",        "stem_bn/moving_variance", "block4a_bn/moving_mean",
-      "block4a_bn/moving_variance", "top_bn/moving_mean",      "top_bn/moving_variance"};
+  static const char *const statistic[] = {"stem_bn/moving_mean",    "stem_bn/moving_variance",
+                                          "block4a_bn/moving_mean", "block4a_bn/moving_variance",
+                                          "top_bn/moving_mean",     "top_bn/moving_variance"};
   need_golden();
   npz *z = npz_open(golden_file("forward.npz")), *images = npz_open(golden_file("images8.npz"));
   npz_shape shape;

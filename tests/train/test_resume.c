@@ -98,6 +98,24 @@ static void stopped_while_waiting(void **state)
   assert_same_run(o.run, whole);
 }
 
+/* All layers, statistics of the batch, stochastic depth; for any number of threads. */
+static void stopped_in_full_training(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  tp_train_options o = tiny_options(b, &data, "run");
+  o.epochs = 0;
+  o.fine_tune_layers = -1;
+  o.batch_norm = "batch";
+  o.fine_tune_learning_rate = 1e-3;
+  const char *whole = whole_run(b, o);
+  interrupt(&o, (const int[]){3, 6, 0}, 1);
+  assert_same_run(o.run, whole);
+  o.run = tiny_options(b, &data, "three").run;
+  interrupt(&o, (const int[]){9, 0}, 3);
+  assert_same_run(o.run, whole);
+}
+
 /* ---- killed ---- */
 
 static tp_status kill_at(void *user, const tp__progress_state *s, const tp__cost *cost,
@@ -265,10 +283,15 @@ static void unfit_checkpoints(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      box_test(stopped_anywhere),       box_test(stopped_without_augmentation),
-      box_test(stopped_while_waiting),  box_test(killed_between_epochs),
-      box_test(any_number_of_threads),  box_test(a_finished_run_stays),
-      box_test(fewer_epochs_than_done), box_test(unfit_checkpoints),
+      box_test(stopped_in_full_training),
+      box_test(stopped_anywhere),
+      box_test(stopped_without_augmentation),
+      box_test(stopped_while_waiting),
+      box_test(killed_between_epochs),
+      box_test(any_number_of_threads),
+      box_test(a_finished_run_stays),
+      box_test(fewer_epochs_than_done),
+      box_test(unfit_checkpoints),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,8 @@ static inline tp_train_options default_train(void)
       .batch = 32,
       .epochs = 30,
       .fine_tune_layers = 20,
+      .batch_norm = "frozen",
+      .drop_connect = 0.2,
       .fine_tune_learning_rate = 1e-5,
       .optimizer = "adam",
       .learning_rate = 1e-3,

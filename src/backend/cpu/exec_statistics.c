@@ -6,7 +6,8 @@
  */
 #include "exec.h"
 
-/* Moments of the first `before` examples and of one more, `pixels` each: Chan, Golub and LeVeque. */
+/* Moments of the first `before` examples and of one more, `pixels` each: Chan, Golub and LeVeque.
+ */
 static void join(float *mean, float *squares, const float *m, const float *s, int64_t c,
                  int64_t before, int64_t pixels)
 {

@@ -28,16 +28,14 @@ enum { BLOCK = 64, WIDE = 4 };
       }                                                                                            \
       TP__EACH(j, COUNT) sum[j] *= tp__all(1.0f / (float)n);                                       \
       for (long p = 0; p < n; p++) {                                                               \
-        TP__EACH(j, COUNT)                                                                         \
-        {                                                                                          \
+        TP__EACH(j, COUNT) {                                                                       \
           tp__vec d = tp__load(x + p * pitch + j * TP__V) - sum[j];                                \
           square[j] = tp__fma(d, d, square[j]);                                                    \
         }                                                                                          \
       }                                                                                            \
       const float share = (float)n / (float)(done + n);                                            \
       const tp__vec part = tp__all(share), weight = tp__all(share * (float)done);                  \
-      TP__EACH(j, COUNT)                                                                           \
-      {                                                                                            \
+      TP__EACH(j, COUNT) {                                                                         \
         tp__vec d = sum[j] - mean[j];                                                              \
         mean[j] = tp__fma(d, part, mean[j]);                                                       \
         squares[j] = tp__fma(d * d, weight, squares[j] + square[j]);                               \
@@ -78,11 +76,11 @@ void TP__FN(norm_act_grad)(tp__act act, long pixels, long c, const float *dy, co
 #define LOOP(f)                                                                                    \
   for (long p = 0; p < pixels; p++, dy += pitch, x += x_pitch, dx += pitch) {                      \
     for (long i = 0; i < whole; i += TP__V)                                                        \
-      tp__store(dx + i, f(tp__load(dy + i), tp__fma(tp__load(x + i), tp__load(scale + i),          \
-                                                    tp__load(shift + i))));                        \
+      tp__store(dx + i, f(tp__load(dy + i),                                                        \
+                          tp__fma(tp__load(x + i), tp__load(scale + i), tp__load(shift + i))));    \
     if (whole < c)                                                                                 \
-      tp__store(dx + whole, f(tp__load(dy + whole),                                                \
-                              tp__fma(tp__load(x + whole), last_scale, last_shift)));              \
+      tp__store(dx + whole,                                                                        \
+                f(tp__load(dy + whole), tp__fma(tp__load(x + whole), last_scale, last_shift)));    \
   }
   TP__FOR_ACT_GRAD(act, LOOP)
 #undef LOOP
@@ -101,8 +99,8 @@ void TP__FN(norm_grad)(long pixels, long c, const float *dy, const float *x, lon
                 last_shift = tp__load_part(shift + whole, rest);
   for (long p = 0; p < pixels; p++, dy += pitch, x += x_pitch, dx += pitch) {
     for (long i = 0; i < whole; i += TP__V) {
-      tp__vec part = tp__fma(tp__load(x + i) - tp__load(mean + i), tp__load(slope + i),
-                             tp__load(shift + i));
+      tp__vec part =
+          tp__fma(tp__load(x + i) - tp__load(mean + i), tp__load(slope + i), tp__load(shift + i));
       tp__store(dx + i, tp__fma(tp__load(dy + i), tp__load(scale + i), part));
     }
     if (whole == c) continue;

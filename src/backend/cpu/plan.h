@@ -140,8 +140,8 @@ struct tp__plan {
   tp__program *program;
   const tp__kernels *kernels;
   int threads, chunk, levels;
-  int *chunk_of; /* by level: chunk, or 1 where all layers are large: the next example then waits for
-                    one step at a joint, and an example's values stay in the cache */
+  int *chunk_of; /* by level: chunk, or 1 where all layers are large: the next example then waits
+                    for one step at a joint, and an example's values stay in the cache */
   tp__slot *slot;
   int32_t n_slots, slot_capacity;
   int *readers;      /* by value: how many nodes, outputs and assignments read it */

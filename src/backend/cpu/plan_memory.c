@@ -171,7 +171,8 @@ static size_t place(tp__plan *plan, tp__home home, tp__slot **order, struct take
   return most;
 }
 
-/* What is kept for the batch lives for whole stages: chunks run through a stage at the same time. */
+/* What is kept for the batch lives for whole stages: chunks run through a stage at the same time.
+ */
 static void widen_to_stages(tp__plan *plan)
 {
   for (int32_t v = 0; v < plan->n_slots; v++) {

@@ -1,5 +1,5 @@
-/* plan_recompute - cheap values that later stages read are made there again instead of being kept for
- * the whole batch; see plan.h
+/* plan_recompute - cheap values that later stages read are made there again instead of being kept
+ * for the whole batch; see plan.h
  *
  *   y = conv      kept            y ──────────────┬──────────────────────┐
  *   z = norm y    stage k         z ─> a ─> conv  │ again, stage l: z' ─> act_grad
@@ -122,8 +122,7 @@ static tp_status rebuild(struct recompute *r)
 {
   const tp__graph *g = r->from;
   find_levels(r);
-  for (tp__value v = 0; v < g->count; v++)
-    TP__TRY(add_node(r, v, r->level[v], false, &r->map[v]));
+  for (tp__value v = 0; v < g->count; v++) TP__TRY(add_node(r, v, r->level[v], false, &r->map[v]));
   for (size_t i = 0; i < g->n_outputs; i++)
     TP__TRY(tp__graph_output(r->to, g->output[i].name, r->map[g->output[i].value], r->err));
   for (size_t i = 0; i < g->n_assignments; i++)
@@ -140,8 +139,7 @@ tp_status tp__plan_recompute(const tp__graph *g, tp__graph **recomputing, int **
   r.level = tp__calloc(count, sizeof *r.level, err);
   r.map = tp__calloc(count, sizeof *r.map, err);
   r.copies = tp__calloc(count, sizeof *r.copies, err);
-  tp_status status =
-      r.level == NULL || r.map == NULL || r.copies == NULL ? TP_ERR_INTERNAL : TP_OK;
+  tp_status status = r.level == NULL || r.map == NULL || r.copies == NULL ? TP_ERR_INTERNAL : TP_OK;
   if (status == TP_OK) status = tp__graph_new(&r.to, err);
   if (status == TP_OK) status = rebuild(&r);
   for (size_t v = 0; r.copies != NULL && v < count; v++)
