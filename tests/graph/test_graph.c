@@ -94,7 +94,8 @@ static void joint_operators(void **state)
   (void)state;
   static const tp__op joint[] = {TP__OP_WEIGHTED_SUM,          TP__OP_CONV_KERNEL_GRAD,
                                  TP__OP_DEPTHWISE_KERNEL_GRAD, TP__OP_SUM_TO_LAST,
-                                 TP__OP_BATCH_NORM_GAMMA_GRAD, TP__OP_MATMUL_KERNEL_GRAD};
+                                 TP__OP_BATCH_NORM_GAMMA_GRAD, TP__OP_MATMUL_KERNEL_GRAD,
+                                 TP__OP_BATCH_MOMENTS};
   size_t found = 0, count = sizeof joint / sizeof joint[0];
   for (int op = 0; op < TP__OP_COUNT; op++) found += tp__op_is_joint((tp__op)op);
   for (size_t i = 0; i < count; i++) assert_true(tp__op_is_joint(joint[i]));

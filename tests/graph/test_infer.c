@@ -170,6 +170,13 @@ static void good_shapes(void **state)
       {TP__OP_SGD_MOMENTUM, "5|5|.", {.f = {0.9f}}, "(5,)"},
       {TP__OP_SGD_PARAM, "5|5", {0}, "(5,)"},
       {TP__OP_SGD_PARAM, "5|5|5|.", {.f = {0.9f}, .flag = true}, "(5,)"},
+      {TP__OP_BATCH_MOMENTS, "N,4,4,6", {0}, "(2, 6)"},
+      {TP__OP_ROW, "2,6", {.row = 1}, "(6,)"},
+      {TP__OP_BATCH_NORM_FULL_GRAD,
+       "N,4,4,6|N,4,4,6|6|2,6|6|6",
+       {.f = {0.001f}},
+       "(None, 4, 4, 6)"},
+      {TP__OP_MOVING_AVERAGE, "6|6", {.f = {0.99f}}, "(6,)"},
   };
   bool seen[TP__OP_COUNT] = {[TP__OP_INPUT] = true, [TP__OP_PARAM] = true};
   CHECK(rows, check_good);
@@ -342,6 +349,14 @@ static void bad_gradients(void **state)
       {TP__OP_SGD_MOMENTUM, "3|4|.", {0}, "velocity (3,) and g (4,)"},
       {TP__OP_SGD_PARAM, "3|3", {.flag = true}, "needs operands g and rate"},
       {TP__OP_SGD_PARAM, "3|3|3|.", {0}, "only for Nesterov"},
+      {TP__OP_BATCH_MOMENTS, "N", {0}, "x (None,) has no channels"},
+      {TP__OP_ROW, "2,6", {.row = 2}, "x (2, 6) has no row 2"},
+      {TP__OP_ROW, "6", {0}, "x (6,) must be [R,C]"},
+      {TP__OP_BATCH_NORM_FULL_GRAD, "N,6|N,5|6|2,6|6|6", {0}, "must have the same shape"},
+      {TP__OP_BATCH_NORM_FULL_GRAD, "N,6|N,6|6|6|6|6", {0}, "moments (6,) must be (2, 6)"},
+      {TP__OP_BATCH_NORM_FULL_GRAD, "N,6|N,6|6|2,6|6|5", {0}, "gamma_grad (5,) must be (6,)"},
+      {TP__OP_MOVING_AVERAGE, "6|5", {0}, "a (6,) and x (5,)"},
+      {TP__OP_MOVING_AVERAGE, "6|6", {.f = {1.5f}}, "momentum 1.5"},
   };
   CHECK(rows, check_bad);
 }
