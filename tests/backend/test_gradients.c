@@ -78,6 +78,14 @@ static tp__value norm_full_block(tp__graph *g)
            typed_input(g, "keys", TP__U32, "N,2"));
   return activation(g, "c", NODE(g, ADD, (0), y, x), TP__ACT_SIGMOID);
 }
+/* Two norms of one sum: their gradients come from the same numbers. */
+static tp__value norm_full_pair(tp__graph *g)
+{
+  tp__value x = front(g, "N,4,3,2", "1,1,2,5");
+  tp__value y = batch_norm_full(g, "one", conv(g, "a", x, "1,1,5,4", 1, 0), "4");
+  tp__value z = batch_norm_full(g, "two", conv(g, "b", x, "1,1,5,4", 1, 0), "4");
+  return activation(g, "act", NODE(g, ADD, (0), y, z), TP__ACT_SWISH);
+}
 static tp__value swish(tp__graph *g)
 {
   return activation(g, "act", front(g, "N,4,3,2", "1,1,2,5"), TP__ACT_SWISH);
@@ -240,6 +248,7 @@ static const struct {
     {"batch norm", norm},
     {"batch norm by the batch", norm_full},
     {"batch norm of rows by the batch", norm_full_rows},
+    {"two batch norms by the batch", norm_full_pair},
     {"block by batch statistics", norm_full_block},
     {"swish", swish},
     {"sigmoid", sigmoid},

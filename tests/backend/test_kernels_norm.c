@@ -1,13 +1,13 @@
 /* Proves the kernels of batch norm by the batch: moments, sums for the gradients of gamma and beta,
- * the gradient of an activation behind a norm and of the norm through its statistics, against double
- * precision; every instruction set, odd channels and pixels, x at a wider pitch; AVX2 and AVX-512
- * give the same bits. Hostile: padding channels of NaN, means far larger than deviations.
+ * the gradient of an activation behind a norm and of the norm through its statistics, against
+ * double precision; every instruction set, odd channels and pixels, x at a wider pitch; AVX2 and
+ * AVX-512 give the same bits. Hostile: padding channels of NaN, means far larger than deviations.
  */
 #include "kernel_testing.h"
 
 static const struct shape {
   long pixels, c, wider; /* wider: floats that x's pitch is larger */
-} shapes[] = {{1, 1, 0},   {2, 3, 16},   {63, 16, 0},  {64, 17, 0}, {65, 40, 32},
+} shapes[] = {{1, 1, 0},    {2, 3, 16},    {63, 16, 0},  {64, 17, 0}, {65, 40, 32},
               {200, 64, 0}, {130, 100, 0}, {7, 480, 16}, {49, 33, 0}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 

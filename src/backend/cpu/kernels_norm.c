@@ -51,8 +51,7 @@ static int width_of(long vectors)
   return vectors >= WIDE ? WIDE : vectors >= 2 ? 2 : 1;
 }
 
-void TP__FN(moments)(long pixels, long c, const float *x, long x_pitch, float *mean,
-                     float *squares)
+void TP__FN(moments)(long pixels, long c, const float *x, long x_pitch, float *mean, float *squares)
 {
   for (long i = 0, width; i < c; i += width * TP__V) {
     tp__vec m[WIDE], s[WIDE];
@@ -118,8 +117,7 @@ void TP__FN(norm_grad)(long pixels, long c, const float *dy, const float *x, lon
     TP__EACH(j, COUNT) centre[j] = mean[j];                                                        \
     TP__EACH(j, COUNT) sum[j] = product[j] = tp__zero();                                           \
     for (long p = 0; p < pixels; p++, dy += pitch, x += x_pitch) {                                 \
-      TP__EACH(j, COUNT)                                                                           \
-      {                                                                                            \
+      TP__EACH(j, COUNT) {                                                                         \
         tp__vec d = tp__load(dy + j * TP__V);                                                      \
         sum[j] += d;                                                                               \
         product[j] = tp__fma(d, tp__load(x + j * TP__V) - centre[j], product[j]);                  \

@@ -49,7 +49,7 @@ tp_status tp__make_batch_norm(tp__making *m) TP_CHECKED;
 /* ACTIVATION and ACTIVATION_GRAD; x: which operand the activation is of. */
 tp_status tp__make_activation(tp__making *m, int x) TP_CHECKED;
 /* BATCH_NORM_GAMMA_GRAD that sums the same dy on its way, or TP__NONE. */
-tp__value tp__sums_with(const tp__plan *plan, tp__value sum_to_last);
+tp__value tp__sums_with(const tp__plan *plan, tp__value sum);
 tp_status tp__make_sum_to_last(tp__making *m) TP_CHECKED;
 tp_status tp__make_matmul_input_grad(tp__making *m) TP_CHECKED;
 

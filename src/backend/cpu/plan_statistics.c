@@ -65,28 +65,33 @@ tp_status tp__make_moments(tp__making *m)
   return tp__make_finish(m, tp__step_moments);
 }
 
-tp__value tp__sums_with(const tp__plan *plan, tp__value sum_to_last)
+/* The first of that operator that sums dy in the stage of v. */
+static tp__value first_sum(const tp__plan *plan, tp__op op, int operand, tp__value dy, tp__value v)
 {
   const tp__graph *g = plan->program->graph;
-  for (tp__value v = 0; v < g->count; v++)
-    if (g->node[v].op == TP__OP_BATCH_NORM_GAMMA_GRAD && plan->readers[v] > 0 &&
-        g->node[v].in[1] == g->node[sum_to_last].in[0] &&
-        plan->slot[v].level == plan->slot[sum_to_last].level)
-      return v;
+  for (tp__value u = 0; u < g->count; u++)
+    if (g->node[u].op == op && plan->readers[u] > 0 && g->node[u].in[operand] == dy &&
+        plan->slot[u].level == plan->slot[v].level)
+      return u;
   return TP__NONE;
+}
+
+/* Where two batch norms have the same dy, the first sum goes with the first of them. */
+tp__value tp__sums_with(const tp__plan *plan, tp__value sum)
+{
+  tp__value dy = tp__plan_node(plan, sum)->in[0];
+  if (first_sum(plan, TP__OP_SUM_TO_LAST, 0, dy, sum) != sum) return TP__NONE;
+  return first_sum(plan, TP__OP_BATCH_NORM_GAMMA_GRAD, 1, dy, sum);
 }
 
 tp_status tp__make_gamma_grad(tp__making *m)
 {
-  const tp__graph *g = m->plan->program->graph;
+  tp__value sum = first_sum(m->plan, TP__OP_SUM_TO_LAST, 0, m->step.node->in[1], m->step.v);
   TP__TRY(tp__make_wide(m, 0));
   TP__TRY(tp__make_pitched(m, 1));
   TP__TRY(tp__make_factors(m, TP__DERIVE_UNIT, 2, 2));
   TP__TRY(make_own(m));
-  for (tp__value v = 0; v < g->count && m->step.extra[1] == TP__NONE; v++)
-    if (g->node[v].op == TP__OP_SUM_TO_LAST && m->plan->readers[v] > 0 &&
-        tp__sums_with(m->plan, v) == m->step.v)
-      m->step.extra[1] = v;
+  if (sum != TP__NONE && tp__sums_with(m->plan, sum) == m->step.v) m->step.extra[1] = sum;
   return tp__make_finish(m, tp__step_norm_sums);
 }
 
