@@ -1,8 +1,8 @@
 /* kernels - what share of the multiply-add peak each kernel reaches, for the layers of
- * EfficientNet-B0 at 192 x 192.
+ * EfficientNet-B0 and the convolutions of ResNet50 and DenseNet121 at 192 x 192.
  *
- *   build/bench/bench_kernels [TABLE]      TABLE: baseline, avx2 or avx512; without it, all that
- * run here
+ *   build/bench/bench_kernels [TABLE [FAMILY]]      TABLE: baseline, avx2 or avx512; without it,
+ * all that run here. FAMILY: only those whose name starts so
  *
  * One thread, its processor time, warm caches. Each round measures a burst of the peak and one of
  * the kernel; what is printed is the median of the rounds' ratios, since the clock of a shared
@@ -15,8 +15,8 @@
 
 #include "backend/cpu/kernels.h"
 
-enum { ROUNDS = 9, FLOATS = 1 << 20 };
-static const double burst = 0.002; /* seconds */
+enum { ROUNDS = 9, FLOATS = 5 << 19 }; /* the largest layer: 3 x 3 x 512 x 512 */
+static const double burst = 0.002;     /* seconds */
 
 typedef struct buffers {
   float *x, *y, *z, *w, *packed, *scratch, *bias;
@@ -81,6 +81,71 @@ static double first_layer(const tp__kernels *k, const job *j, const buffers *b)
                 .scratch = b->scratch};
   k->conv(&v);
   return 2.0 * out * out * n * 27;
+}
+
+/* a: size of the image, b: channels, c: outputs, d: kernel x 10 + stride */
+static tp__conv conv_of(const job *j, const buffers *b)
+{
+  int size = (int)j->a, kernel = (int)j->d / 10, stride = (int)j->d % 10, c = (int)j->b;
+  int pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  return (tp__conv){.h = size,
+                    .w = size,
+                    .c = c,
+                    .oh = out,
+                    .ow = out,
+                    .n = (int)j->c,
+                    .kh = kernel,
+                    .kw = kernel,
+                    .stride = stride,
+                    .pad_top = pad,
+                    .pad_left = pad,
+                    .x = b->x,
+                    .x_pitch = c == 3 ? 3 : tp__pitch(c),
+                    .packed = b->packed,
+                    .bias = b->bias,
+                    .y = b->y,
+                    .y_pitch = tp__pitch(j->c),
+                    .act = TP__ACT_RELU,
+                    .scratch = b->scratch};
+}
+static double conv_flops(const tp__conv *v)
+{
+  return 2.0 * v->oh * v->ow * v->n * v->kh * v->kw * v->c;
+}
+static double conv(const tp__kernels *k, const job *j, const buffers *b)
+{
+  tp__conv v = conv_of(j, b);
+  k->conv(&v);
+  return conv_flops(&v);
+}
+
+/* Small late layers: four examples together. */
+static double conv4(const tp__kernels *k, const job *j, const buffers *b)
+{
+  tp__conv v = conv_of(j, b);
+  v.images = 4;
+  v.x_row = (long)v.h * v.w * v.x_pitch;
+  v.y_row = (long)v.oh * v.ow * v.y_pitch;
+  k->conv(&v);
+  return 4 * conv_flops(&v);
+}
+static double conv_input_grad(const tp__kernels *k, const job *j, const buffers *b)
+{
+  tp__conv v = conv_of(j, b);
+  v.images = v.h > 16 ? 1 : 4;
+  v.x_row = (long)v.h * v.w * v.x_pitch;
+  v.y_row = (long)v.oh * v.ow * v.y_pitch;
+  k->conv_input_grad(&v, b->y, b->x);
+  return v.images * conv_flops(&v);
+}
+static double conv_kernel_grad(const tp__kernels *k, const job *j, const buffers *b)
+{
+  tp__conv v = conv_of(j, b);
+  v.images = v.h > 16 ? 1 : 4;
+  v.x_row = (long)v.h * v.w * v.x_pitch;
+  v.y_row = (long)v.oh * v.ow * v.y_pitch;
+  k->conv_kernel_grad(&v, b->x, b->y, b->packed);
+  return v.images * conv_flops(&v);
 }
 
 static tp__depthwise depthwise_of(const job *j, const buffers *b)
@@ -186,6 +251,17 @@ static double sum_products(const tp__kernels *k, const job *j, const buffers *b)
   X(name, 12, 672, 5, 2, run)                                                                      \
   X(name, 6, 1152, 5, 1, run)                                                                      \
   X(name, 6, 1152, 3, 1, run)
+#define CONVOLUTIONS(X, name, run)                                                                 \
+  X(name, 48, 64, 64, 31, run)                                                                     \
+  X(name, 24, 128, 128, 31, run)                                                                   \
+  X(name, 12, 256, 256, 31, run)                                                                   \
+  X(name, 6, 512, 512, 31, run)                                                                    \
+  X(name, 48, 128, 128, 32, run)                                                                   \
+  X(name, 12, 512, 512, 32, run)                                                                   \
+  X(name, 48, 128, 32, 31, run)                                                                    \
+  X(name, 12, 128, 32, 31, run)                                                                    \
+  X(name, 48, 256, 512, 12, run)                                                                   \
+  X(name, 24, 512, 1024, 12, run)
 #define ROW(name, a, b, c, d, run) {name, a, b, c, d, run},
 
 static const job jobs[] = {
@@ -194,6 +270,13 @@ static const job jobs[] = {
     PROJECTIONS(ROW, "gemm", gemm)
     PRODUCTS(ROW, "gemm_kernel_grad", gemm_grad)
     PROJECTIONS(ROW, "gemm_kernel_grad", gemm_grad)
+    ROW("conv", 192, 3, 64, 72, conv)
+    CONVOLUTIONS(ROW, "conv", conv)
+    ROW("conv, 4 examples", 6, 512, 512, 31, conv4)
+    ROW("conv, 4 examples", 12, 512, 512, 32, conv4)
+    ROW("conv_kernel_grad", 192, 3, 64, 72, conv_kernel_grad)
+    CONVOLUTIONS(ROW, "conv_input_grad", conv_input_grad)
+    CONVOLUTIONS(ROW, "conv_kernel_grad", conv_kernel_grad)
     ROW("first layer, swish", 192, 32, 0, 0, first_layer)
     DEPTHWISE(ROW, "depthwise", depthwise)
     DEPTHWISE(ROW, "depthwise, swish, sums", depthwise_swish)
@@ -277,6 +360,7 @@ int main(int argc, char **argv)
   printf("\n");
   for (int n = 0; n < JOBS; n++) {
     const job *j = &jobs[n];
+    if (argc > 2 && strncmp(j->family, argv[2], strlen(argv[2])) != 0) continue;
     printf("%-24s %5ld %5ld %5ld %3ld  ", j->family, j->a, j->b, j->c, j->d);
     for (int i = 0; i < tables; i++) printf(" %8.1f", 100 * share(table[i], j, &b));
     printf("\n");

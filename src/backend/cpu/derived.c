@@ -105,6 +105,10 @@ static void make(tp__plan *plan, const tp__derived *d)
   case TP__DERIVE_CONV:
     k->pack_conv(source(plan, d->in[0]), (int)dim[0], (int)dim[1], (int)dim[2], (int)dim[3], to);
     break;
+  case TP__DERIVE_CONV_TRANSPOSED:
+    k->pack_conv_transposed(source(plan, d->in[0]), (int)dim[0], (int)dim[1], (int)dim[2],
+                            (int)dim[3], to);
+    break;
   case TP__DERIVE_DEPTHWISE:
     k->pack_depthwise(source(plan, d->in[0]), (int)d->k, (int)d->n, to);
     break;

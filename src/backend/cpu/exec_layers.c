@@ -115,44 +115,51 @@ void tp__step_gemm_scaled(const tp__frame *f, const tp__step *s)
   }
 }
 
+/* Forward, or one of the gradients: dy takes y's place and dx x's, the kernel's gradient the
+ * kernel's. */
 tp__conv tp__conv_geometry(const tp__plan *plan, const tp__step *s)
 {
-  const int64_t *x = tp__plan_node(plan, s->node->in[0])->shape.dim, *y = s->node->shape.dim;
-  const int64_t *kernel = tp__plan_node(plan, s->node->in[1])->shape.dim;
-  const tp__attr *a = &s->node->attr;
-  return (tp__conv){.h = (int)x[1],
-                    .w = (int)x[2],
-                    .c = (int)x[3],
-                    .oh = (int)y[1],
-                    .ow = (int)y[2],
-                    .n = (int)y[3],
+  const tp__op op = s->node->op;
+  const tp__value x = op == TP__OP_CONV_INPUT_GRAD ? s->v : s->in[0];
+  const tp__value y = op == TP__OP_CONV ? s->v : s->in[op == TP__OP_CONV_KERNEL_GRAD ? 1 : 0];
+  const tp__node *n = s->node, *first = tp__plan_node(plan, n->in[0]),
+                 *second = tp__plan_node(plan, n->in[1]);
+  const int64_t *xd = (op == TP__OP_CONV_INPUT_GRAD ? n : first)->shape.dim;
+  const int64_t *yd = (op == TP__OP_CONV              ? n
+                       : op == TP__OP_CONV_INPUT_GRAD ? first
+                                                      : second)
+                          ->shape.dim;
+  const int64_t *kernel = (op == TP__OP_CONV_KERNEL_GRAD ? n : second)->shape.dim;
+  return (tp__conv){.x_row = (long)plan->slot[x].row,
+                    .y_row = (long)plan->slot[y].row,
+                    .h = (int)xd[1],
+                    .w = (int)xd[2],
+                    .c = (int)xd[3],
+                    .oh = (int)yd[1],
+                    .ow = (int)yd[2],
+                    .n = (int)yd[3],
                     .kh = (int)kernel[0],
                     .kw = (int)kernel[1],
-                    .stride = a->stride,
-                    .pad_top = a->pad[0],
-                    .pad_left = a->pad[2],
-                    .x_pitch = (long)plan->slot[s->in[0]].pitch,
-                    .y_pitch = (long)plan->slot[s->v].pitch,
-                    .act = a->act,
-                    .act_last = a->flag};
+                    .stride = n->attr.stride,
+                    .pad_top = n->attr.pad[0],
+                    .pad_left = n->attr.pad[2],
+                    .x_pitch = (long)plan->slot[x].pitch,
+                    .y_pitch = (long)plan->slot[y].pitch,
+                    .act = n->attr.act,
+                    .act_last = n->attr.flag};
 }
 
 void tp__step_conv(const tp__frame *f, const tp__step *s)
 {
   tp__conv v = tp__conv_geometry(f->plan, s);
-  const int64_t x_row = f->plan->slot[s->in[0]].row, y_row = f->plan->slot[s->v].row;
+  v.images = (int)f->n;
   v.packed = tp__derived_at(f, s->derived);
   v.bias = tp__operand(f, s, 2);
   v.residual = tp__operand(f, s, 3);
   v.scratch = tp__at_slot(f, s->extra[0]);
   v.x = tp__operand(f, s, 0);
   v.y = tp__at_slot(f, s->v);
-  for (int64_t i = 0; i < f->n; i++) {
-    f->plan->kernels->conv(&v);
-    v.x += x_row;
-    v.y += y_row;
-    if (v.residual != NULL) v.residual += y_row;
-  }
+  f->plan->kernels->conv(&v);
 }
 
 tp__depthwise tp__depthwise_geometry(const tp__plan *plan, const tp__step *s,

@@ -30,6 +30,30 @@ typedef struct tp__product {
 
 void TP__FN(product)(const tp__product *p);
 
+/* A product whose rows of A are pieces that lie anywhere, as those of a convolution do: k runs
+ * through the pieces. */
+enum { TP__GATHER_ROWS = 192 };
+typedef struct tp__gather {
+  long m; /* <= TP__GATHER_ROWS */
+  long n;
+  int taps;                 /* pieces of a row */
+  long length;              /* floats of a piece */
+  const float *const *from; /* [taps][TP__GATHER_ROWS] */
+  float *const *to;         /* [m]: rows of the result, pitch(n) each */
+  const int *tap;           /* [taps]: which piece of packed B's rows meets it */
+  int kernel_taps;          /* pieces of packed B's rows */
+  const float *packed, *bias;
+  bool residual;
+  long to_residual; /* floats from `to` to the residual's row */
+  tp__act act;
+  bool act_last;
+  int first, end; /* the pieces of this pass */
+  bool more;      /* there was one before it */
+  long column;
+} tp__gather;
+
+void TP__FN(gather)(const tp__gather *g);
+
 /* ---- the functions of the table, see kernels.h ---- */
 size_t TP__FN(packed_gemm)(long k, long n);
 void TP__FN(pack_gemm)(const float *b, long row, long column, long k, long n, float *packed);
@@ -41,6 +65,10 @@ size_t TP__FN(packed_conv)(int kh, int kw, int c, int n);
 void TP__FN(pack_conv)(const float *kernel, int kh, int kw, int c, int n, float *packed);
 size_t TP__FN(conv_scratch)(const tp__conv *v);
 void TP__FN(conv)(const tp__conv *v);
+void TP__FN(pack_conv_transposed)(const float *kernel, int kh, int kw, int c, int n, float *packed);
+size_t TP__FN(conv_grad_scratch)(const tp__conv *v);
+void TP__FN(conv_input_grad)(const tp__conv *v, const float *dy, float *dx);
+void TP__FN(conv_kernel_grad)(const tp__conv *v, const float *x, const float *dy, float *dk);
 size_t TP__FN(packed_depthwise)(int k, int c);
 void TP__FN(pack_depthwise)(const float *kernel, int k, int c, float *packed);
 size_t TP__FN(depthwise_scratch)(const tp__depthwise *v);

@@ -22,7 +22,7 @@ static inline int64_t tp__pixel_period(const tp__shape *shape, int64_t pitch)
   return period;
 }
 
-/* A forward convolution's step. */
+/* A convolution's step or one of its gradients. */
 tp__conv tp__conv_geometry(const tp__plan *plan, const tp__step *s);
 /* A depthwise convolution's step or one of its gradients; kernel: [k,k,C,1]. */
 tp__depthwise tp__depthwise_geometry(const tp__plan *plan, const tp__step *s,

@@ -42,8 +42,10 @@ typedef struct tp__gemm {
   bool act_last; /* ... before it */
 } tp__gemm;
 
-/* A general k x k convolution of one example, without im2col. */
+/* A general k x k convolution of some examples, without im2col. */
 typedef struct tp__conv {
+  int images; /* x_row, y_row floats apart; 0: one */
+  long x_row, y_row;
   int h, w, c, oh, ow, n, kh, kw, stride, pad_top, pad_left;
   const float *x; /* [h,w] at x_pitch floats a pixel (the first layer: 3) */
   long x_pitch;
@@ -112,6 +114,16 @@ typedef struct tp__kernels {
                     float *packed);
   size_t (*conv_scratch)(const tp__conv *v);
   void (*conv)(const tp__conv *v);
+  /* Gradients of the convolution. v: the forward geometry, scratch as forward; its other pointers
+   * are not used, but for packed, here from pack_conv_transposed and packed_conv(kh, kw, n, c)
+   * floats large. dx at x_pitch = pitch(c) and dy at y_pitch >= pitch(n), x_row and y_row for each
+   * example. The scratch of conv_kernel_grad serves both. */
+  void (*pack_conv_transposed)(const float *kernel /* [kh,kw,c,n] */, int kh, int kw, int c, int n,
+                               float *packed);
+  size_t (*conv_grad_scratch)(const tp__conv *v);
+  void (*conv_input_grad)(const tp__conv *v, const float *dy, float *dx);
+  void (*conv_kernel_grad)(const tp__conv *v, const float *x, const float *dy,
+                           float *dk /* [kh,kw,c,n] +=, in order of examples and pixels */);
   size_t (*packed_depthwise)(int k, int c);
   void (*pack_depthwise)(const float *kernel /* [k,k,c,1] */, int k, int c, float *packed);
   size_t (*depthwise_scratch)(const tp__depthwise *v);

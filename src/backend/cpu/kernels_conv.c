@@ -1,10 +1,11 @@
-/* A general convolution of one example as products of overlapping rows, without im2col.
+/* A general convolution as a product of gathered rows, without im2col; see tp__gather.
  *
- * Zero-padded rows of the image are copied, densely, into the thread's scratch, a few output rows
- * at a time. Then output pixel (y, x) is a row of A that starts at scratch[y * stride][x * stride *
- * c] and has kh pieces of kw * c floats: see tp__product. Without padding the image itself serves.
+ * Images of many channels are read where they lie: the pieces of an output pixel's row are the
+ * pixels of its window, a row of zeros for those in the padding. Images of few channels (the first
+ * layer's three) have zero-padded rows copied, densely, into the thread's scratch, a band of output
+ * rows at a time: then a piece is a whole row of the window, kw * c floats.
  */
-#include "backend/cpu/family.h"
+#include "backend/cpu/gathering.h"
 
 #include "backend/cpu/vec.h"
 
@@ -15,16 +16,15 @@ typedef struct band {
   int lines; /* of input */
 } band;
 
-/* No output pixel reaches into the padding, so that rows of A can be read where they lie. */
-static bool reads_inside(const tp__conv *v)
+static bool is_dense(const tp__conv *v)
 {
-  return v->pad_top == 0 && v->pad_left == 0 && (v->oh - 1) * v->stride + v->kh <= v->h &&
-         (v->ow - 1) * v->stride + v->kw <= v->w && (v->kw == 1 || v->x_pitch == v->c);
+  enum { FEW = 16 };
+  return v->c < FEW;
 }
 
 static band band_of(const tp__conv *v)
 {
-  enum { CACHED = 6000 }; /* floats: half of a first-level cache of 48 KB */
+  enum { CACHED = 16 << 10 }; /* floats */
   long row = (long)((v->ow - 1) * v->stride + v->kw) * v->c;
   long more = (CACHED / row - v->kh) / v->stride;
   int rows = 1 + (int)(more < 0 ? 0 : more > v->oh - 1 ? v->oh - 1 : more);
@@ -43,19 +43,72 @@ void TP__FN(pack_conv)(const float *kernel, int kh, int kw, int c, int n, float 
 
 size_t TP__FN(conv_scratch)(const tp__conv *v)
 {
-  if (reads_inside(v)) return 0;
+  if (!is_dense(v)) return gathering_size(v->kh * v->kw, v->c);
   band b = band_of(v);
-  return (size_t)(b.row * b.lines);
+  return gathering_size(v->kh, 0) + (size_t)(b.row * b.lines);
+}
+
+/* What all rows have in common. */
+static tp__gather product_of(const tp__conv *v, const gathering *g)
+{
+  tp__gather p = {.n = v->n,
+                  .from = g->from,
+                  .to = g->to,
+                  .tap = g->tap,
+                  .packed = v->packed,
+                  .bias = v->bias,
+                  .residual = v->residual != NULL,
+                  .act = v->act,
+                  .act_last = v->act_last};
+  if (p.residual) p.to_residual = v->residual - v->y;
+  return p;
+}
+
+/* The window of output pixel (oy, ox), as column r of the table. */
+static void gather_window(const tp__conv *v, const gathering *g, const float *x, int oy, int ox,
+                          long r)
+{
+  const int top = oy * v->stride - v->pad_top, left = ox * v->stride - v->pad_left;
+  const float **from = g->from + r;
+  for (int ky = 0; ky < v->kh; ky++) {
+    const bool inside = top + ky >= 0 && top + ky < v->h;
+    const float *line = x + ((long)(top + ky) * v->w + left) * v->x_pitch;
+    for (int kx = 0; kx < v->kw; kx++, from += TP__GATHER_ROWS)
+      *from = inside && left + kx >= 0 && left + kx < v->w ? line + kx * v->x_pitch : g->zeros;
+  }
+}
+
+static void conv_in_place(const tp__conv *v)
+{
+  const int taps = v->kh * v->kw;
+  const gathering g = gathering_at(v->scratch, taps, v->c);
+  tp__gather p = product_of(v, &g);
+  p.taps = p.kernel_taps = taps;
+  p.length = v->c;
+  for (int t = 0; t < taps; t++) g.tap[t] = t;
+  const int images = v->images > 1 ? v->images : 1;
+  for (int i = 0; i < images; i++) {
+    for (int oy = 0; oy < v->oh; oy++) {
+      for (int ox = 0; ox < v->ow; ox++) {
+        g.to[p.m] = v->y + i * v->y_row + ((long)oy * v->ow + ox) * v->y_pitch;
+        gather_window(v, &g, v->x + i * v->x_row, oy, ox, p.m);
+        if (++p.m < TP__GATHER_ROWS) continue;
+        TP__FN(gather)(&p);
+        p.m = 0;
+      }
+    }
+  }
+  if (p.m > 0) TP__FN(gather)(&p);
 }
 
 /* One row of the padded image: zeros outside, channels packed. */
-static void copy_line(const tp__conv *v, int iy, long row, float *line)
+static void copy_line(const tp__conv *v, const float *image, int iy, long row, float *line)
 {
   long pixels = row / v->c, first = v->pad_left < pixels ? v->pad_left : pixels;
   long end = first + v->w < pixels ? first + v->w : pixels;
   if (iy < 0 || iy >= v->h) first = end = 0;
   memset(line, 0, (size_t)(first * v->c) * sizeof(float));
-  const float *x = v->x + (long)iy * v->w * v->x_pitch;
+  const float *x = image + (long)iy * v->w * v->x_pitch;
   if (v->x_pitch == v->c) {
     if (end > first) memcpy(line + first * v->c, x, (size_t)((end - first) * v->c) * sizeof(float));
   } else {
@@ -65,42 +118,50 @@ static void copy_line(const tp__conv *v, int iy, long row, float *line)
   memset(line + end * v->c, 0, (size_t)((pixels - end) * v->c) * sizeof(float));
 }
 
+/* Output rows first...end of image x -> y, whose padded lines lie in the band. */
+static void conv_band(const tp__conv *v, const gathering *g, tp__gather *p, const band *b,
+                      const float *lines, float *y, int rows)
+{
+  p->m = 0;
+  for (int r = 0; r < rows; r++) {
+    for (int ox = 0; ox < v->ow; ox++) {
+      const float *at = lines + (long)r * v->stride * b->row + (long)ox * v->stride * v->c;
+      for (int ky = 0; ky < v->kh; ky++)
+        g->from[(long)ky * TP__GATHER_ROWS + p->m] = at + ky * b->row;
+      g->to[p->m] = y + ((long)r * v->ow + ox) * v->y_pitch;
+      if (++p->m < TP__GATHER_ROWS) continue;
+      TP__FN(gather)(p);
+      p->m = 0;
+    }
+  }
+  if (p->m > 0) TP__FN(gather)(p);
+}
+
+static void conv_dense(const tp__conv *v)
+{
+  const gathering g = gathering_at(v->scratch, v->kh, 0);
+  const band b = band_of(v);
+  float *lines = v->scratch + gathering_size(v->kh, 0);
+  tp__gather p = product_of(v, &g);
+  p.taps = p.kernel_taps = v->kh;
+  p.length = (long)v->kw * v->c;
+  for (int t = 0; t < v->kh; t++) g.tap[t] = t;
+  const int images = v->images > 1 ? v->images : 1;
+  for (int i = 0; i < images; i++) {
+    for (int oy = 0; oy < v->oh; oy += b.rows) {
+      for (int k = 0; k < b.lines; k++)
+        copy_line(v, v->x + i * v->x_row, oy * v->stride - v->pad_top + k, b.row,
+                  lines + k * b.row);
+      conv_band(v, &g, &p, &b, lines, v->y + i * v->y_row + (long)oy * v->ow * v->y_pitch,
+                v->oh - oy < b.rows ? v->oh - oy : b.rows);
+    }
+  }
+}
+
 void TP__FN(conv)(const tp__conv *v)
 {
-  const long out_row = v->ow * v->y_pitch;
-  tp__product p = {.m = v->ow,
-                   .n = v->n,
-                   .segments = v->kh,
-                   .length = (long)v->kw * v->c,
-                   .packed = v->packed,
-                   .bias = v->bias,
-                   .ldc = v->y_pitch,
-                   .act = v->act,
-                   .act_last = v->act_last};
-  if (reads_inside(v)) {
-    p.lda = v->stride * v->x_pitch;
-    p.step = v->w * v->x_pitch;
-    bool one = v->kh == 1 && v->kw == 1 && v->stride == 1 && v->ow == v->w;
-    if (one) p.m = (long)v->oh * v->ow;
-    for (int y = 0; y < (one ? 1 : v->oh); y++) {
-      p.a = v->x + (long)y * v->stride * p.step;
-      p.c = v->y + y * out_row;
-      p.residual = v->residual != NULL ? v->residual + y * out_row : NULL;
-      TP__FN(product)(&p);
-    }
-    return;
-  }
-  const band b = band_of(v);
-  p.lda = (long)v->stride * v->c;
-  p.step = b.row;
-  for (int y = 0; y < v->oh; y++) {
-    int line = y % b.rows * v->stride;
-    if (line == 0)
-      for (int i = 0; i < b.lines; i++)
-        copy_line(v, y * v->stride - v->pad_top + i, b.row, v->scratch + i * b.row);
-    p.a = v->scratch + line * b.row;
-    p.c = v->y + y * out_row;
-    p.residual = v->residual != NULL ? v->residual + y * out_row : NULL;
-    TP__FN(product)(&p);
-  }
+  if (is_dense(v))
+    conv_dense(v);
+  else
+    conv_in_place(v);
 }

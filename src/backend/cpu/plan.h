@@ -95,6 +95,7 @@ typedef enum tp__derive {
   TP__DERIVE_GEMM,            /* kernel as [k,n] for gemm */
   TP__DERIVE_GEMM_TRANSPOSED, /* kernel [n,k] as [k,n] */
   TP__DERIVE_CONV,
+  TP__DERIVE_CONV_TRANSPOSED, /* for the input gradient */
   TP__DERIVE_DEPTHWISE,
   TP__DERIVE_NORM,      /* gamma, beta, mean, variance -> factor and shift */
   TP__DERIVE_NORM_GRAD, /* gamma, variance -> factor */
