@@ -34,13 +34,26 @@ static herr_t no_external_link(const char *parent_file, const char *parent_group
 
 /* ---- legacy files ---- */
 
+/* The name of a layer's weight with the layer's before it. A layer's own slashes become "_": Keras
+ * 2's DenseNet has a "conv1/conv", which Keras 3 calls "conv1_conv". NULL: no memory. */
+static const char *weight_name(tp__h5_reader *r, const char *layer, const char *weight)
+{
+  size_t n = strlen(layer);
+  if (strchr(weight, '/') == NULL) return tp__arena_format(&r->arena, "%s/%s", layer, weight);
+  if (strchr(layer, '/') == NULL || strncmp(weight, layer, n) != 0 || weight[n] != '/')
+    return weight;
+  char *name = tp__arena_strdup(&r->arena, weight);
+  for (size_t i = 0; name != NULL && i < n; i++)
+    if (name[i] == '/') name[i] = '_';
+  return name;
+}
+
 static tp_status read_layer(tp__h5_reader *r, hid_t group, const char *layer, tp_error *err)
 {
   tp__h5_strings weights;
   TP__TRY(tp__h5_read_strings(group, "weight_names", &r->arena, &weights, err));
   for (size_t i = 0; i < weights.count; i++) {
-    const char *name = weights.item[i];
-    if (strchr(name, '/') == NULL) name = tp__arena_format(&r->arena, "%s/%s", layer, name);
+    const char *name = weight_name(r, layer, weights.item[i]);
     if (name == NULL) return tp__no_memory(err, strlen(layer));
     TP__TRY(tp__h5_send_array(r, group, weights.item[i], name, err));
   }

@@ -23,7 +23,13 @@ static const float width_max = 8, depth_max = 6; /* blocks of a stage are letter
   X("efficientnet-b6", efficientnet, 1.8f, 2.6f, 528, 0.5f, true)                                  \
   X("efficientnet-b7", efficientnet, 2.0f, 3.1f, 600, 0.5f, true)                                  \
   X("efficientnet-lite0", efficientnet_lite0, 1.0f, 1.0f, 224, 0.2f, false)                        \
-  X("mobilenet-v2", mobilenet_v2, 1.0f, 1.0f, 224, 0, false)
+  X("mobilenet-v2", mobilenet_v2, 1.0f, 1.0f, 224, 0, false)                                       \
+  X("resnet50", resnet50, 1.0f, 1.0f, 224, 0, false)                                               \
+  X("resnet50-v1.5", resnet50_v1_5, 1.0f, 1.0f, 224, 0, false)                                     \
+  X("resnet50-v2", resnet50_v2, 1.0f, 1.0f, 224, 0, false)                                         \
+  X("densenet121", densenet121, 1.0f, 1.0f, 224, 0, false)                                         \
+  X("densenet169", densenet169, 1.0f, 1.0f, 224, 0, false)                                         \
+  X("densenet201", densenet201, 1.0f, 1.0f, 224, 0, false)
 
 static const struct model {
   const char *name;
@@ -176,6 +182,7 @@ static tp_status build(const tp__model_spec *spec, bool training, int batch_from
   tp__net *n = tp__calloc(1, sizeof *n, err);
   if (n == NULL) return TP_ERR_INTERNAL;
   n->training = training;
+  n->name = model->name;
   n->pixels = n->keys = n->features = n->logits = n->probabilities = TP__NONE;
   float width = spec->width_coefficient > 0 ? spec->width_coefficient : model->width;
   float depth = spec->depth_coefficient > 0 ? spec->depth_coefficient : model->depth;

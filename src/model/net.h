@@ -68,6 +68,7 @@ typedef struct tp__layer {
 } tp__layer;
 
 typedef struct tp__net {
+  const char *name; /* of the specification */
   tp__graph *graph;
   tp__layer *layer;
   int n_layers, layer_capacity;

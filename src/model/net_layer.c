@@ -145,11 +145,29 @@ static int two_nodes_in(tp__net_builder *b, const char *class_name, const char *
 
 /* ---- pixels ---- */
 
+static tp__value prepare_torch(tp__net_builder *b, tp__value x)
+{
+  static const double mean[3] = {0.485, 0.456, 0.406}, deviation[3] = {0.229, 0.224, 0.225};
+  tp__attr attr = {.flag = true};
+  for (int c = 0; c < 3; c++) {
+    attr.f[c] = (float)(1 / (255 * deviation[c]));
+    attr.g[c] = (float)(-mean[c] / deviation[c]);
+  }
+  return add_node(b, TP__OP_AFFINE, &x, 1, &attr);
+}
+
 static tp__value prepare(tp__net_builder *b, tp__value x, tp__prepare how)
 {
   switch (how) {
   case TP__PREPARE_TF:
     return add_node(b, TP__OP_AFFINE, &x, 1, &(tp__attr){.f = {(float)(1 / 127.5), -1}});
+  case TP__PREPARE_CAFFE:
+    x = add_node(b, TP__OP_REVERSE, &x, 1, NULL);
+    return add_node(
+        b, TP__OP_AFFINE, &x, 1,
+        &(tp__attr){.flag = true, .f = {1, 1, 1}, .g = {-103.939f, -116.779f, -123.68f}});
+  case TP__PREPARE_TORCH:
+    return prepare_torch(b, x);
   case TP__PREPARE_NONE:
     break;
   }
@@ -217,6 +235,12 @@ int tp__layer_stride_pad(tp__net_builder *b, const char *name, int x, int kernel
   return one_node(b, "ZeroPadding2D", name, x, TP__OP_PAD, &attr);
 }
 
+int tp__layer_pad(tp__net_builder *b, const char *name, int x, int size)
+{
+  return one_node(b, "ZeroPadding2D", name, x, TP__OP_PAD,
+                  &(tp__attr){.pad = {size, size, size, size}});
+}
+
 static tp__attr conv_attr(const tp__net_builder *b, int x, const tp__conv *conv)
 {
   tp__shape shape = shape_of(b, x);
@@ -225,6 +249,7 @@ static tp__attr conv_attr(const tp__net_builder *b, int x, const tp__conv *conv)
     same_padding(shape.dim[1], conv->kernel, conv->stride, attr.pad);
     same_padding(shape.dim[2], conv->kernel, conv->stride, attr.pad + 2);
   }
+  for (int i = 0; conv->padding == TP__CENTRED && i < 4; i++) attr.pad[i] = conv->kernel / 2;
   return attr;
 }
 
@@ -312,6 +337,23 @@ int tp__layer_relu(tp__net_builder *b, const char *name, int x, tp__act act)
 int tp__layer_global_pool(tp__net_builder *b, const char *name, int x)
 {
   return one_node(b, "GlobalAveragePooling2D", name, x, TP__OP_GLOBAL_POOL, NULL);
+}
+
+int tp__layer_max_pool(tp__net_builder *b, const char *name, int x, int window, int stride)
+{
+  return one_node(b, "MaxPooling2D", name, x, TP__OP_MAX_POOL,
+                  &(tp__attr){.window = window, .stride = stride});
+}
+
+int tp__layer_average_pool(tp__net_builder *b, const char *name, int x, int window, int stride)
+{
+  return one_node(b, "AveragePooling2D", name, x, TP__OP_AVG_POOL,
+                  &(tp__attr){.window = window, .stride = stride});
+}
+
+int tp__layer_concatenate(tp__net_builder *b, const char *name, int x, int y)
+{
+  return two_nodes_in(b, "Concatenate", name, x, y, TP__OP_CONCAT);
 }
 
 int tp__layer_reshape_channels(tp__net_builder *b, const char *name, int x)

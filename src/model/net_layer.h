@@ -27,12 +27,16 @@ typedef struct tp__net_builder {
   tp_error *err;
 } tp__net_builder;
 
-typedef enum tp__padding { TP__VALID, TP__SAME } tp__padding;
+typedef enum tp__padding {
+  TP__VALID,
+  TP__SAME,    /* TensorFlow's: the larger half below and to the right */
+  TP__CENTRED, /* PyTorch's: kernel / 2 on all sides */
+} tp__padding;
 
 /* A convolution; depthwise ones ignore filters. */
 typedef struct tp__conv {
   int filters, kernel, stride;
-  tp__padding padding; /* TP__SAME: TensorFlow's, the larger half below and to the right */
+  tp__padding padding;
   bool bias;
   tp__act act;
 } tp__conv;
@@ -40,8 +44,10 @@ typedef struct tp__conv {
 /* What is done to pixels of 0...255 before the first layer, in networks where Keras leaves that to
  * a function beside the model (keras.applications.imagenet_utils.preprocess_input). */
 typedef enum tp__prepare {
-  TP__PREPARE_NONE, /* the network has layers for it */
-  TP__PREPARE_TF,   /* pixel / 127.5 - 1 */
+  TP__PREPARE_NONE,  /* the network has layers for it */
+  TP__PREPARE_TF,    /* pixel / 127.5 - 1 */
+  TP__PREPARE_CAFFE, /* blue, green, red, each less ImageNet's mean */
+  TP__PREPARE_TORCH, /* (pixel / 255 - ImageNet's mean) / its deviation */
 } tp__prepare;
 
 /* Pictures [N,H,W,3] of the specification's size, prepared: nodes that are no layers of their own,
@@ -56,6 +62,8 @@ int tp__layer_normalization(tp__net_builder *b, const char *name, int x, bool de
 /* Zeros so that a TP__VALID convolution of that kernel and stride 2 gives what TensorFlow's "same"
  * would. */
 int tp__layer_stride_pad(tp__net_builder *b, const char *name, int x, int kernel);
+/* `size` zeros on all sides. */
+int tp__layer_pad(tp__net_builder *b, const char *name, int x, int size);
 int tp__layer_conv(tp__net_builder *b, const char *name, int x, const tp__conv *conv);
 int tp__layer_depthwise(tp__net_builder *b, const char *name, int x, const tp__conv *conv);
 int tp__layer_batch_norm(tp__net_builder *b, const char *name, int x, float epsilon);
@@ -64,6 +72,11 @@ int tp__layer_activation(tp__net_builder *b, const char *name, int x, tp__act ac
 int tp__layer_relu(tp__net_builder *b, const char *name, int x, tp__act act);
 /* [N,H,W,C] -> [N,C] */
 int tp__layer_global_pool(tp__net_builder *b, const char *name, int x);
+/* Windows that lie wholly inside: [N,H,W,C] -> [N,(H - window) / stride + 1, ...,C]. */
+int tp__layer_max_pool(tp__net_builder *b, const char *name, int x, int window, int stride);
+int tp__layer_average_pool(tp__net_builder *b, const char *name, int x, int window, int stride);
+/* The channels of x, then those of y. */
+int tp__layer_concatenate(tp__net_builder *b, const char *name, int x, int y);
 /* [N,C] -> [N,1,1,C] */
 int tp__layer_reshape_channels(tp__net_builder *b, const char *name, int x);
 /* x [N,H,W,C] * gate [N,1,1,C] */

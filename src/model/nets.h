@@ -14,6 +14,12 @@ typedef void (*tp__net_fn)(tp__net_builder *b);
 void tp__nets_efficientnet(tp__net_builder *b);
 void tp__nets_efficientnet_lite0(tp__net_builder *b);
 void tp__nets_mobilenet_v2(tp__net_builder *b);
+void tp__nets_resnet50(tp__net_builder *b);
+void tp__nets_resnet50_v1_5(tp__net_builder *b);
+void tp__nets_resnet50_v2(tp__net_builder *b);
+void tp__nets_densenet121(tp__net_builder *b);
+void tp__nets_densenet169(tp__net_builder *b);
+void tp__nets_densenet201(tp__net_builder *b);
 
 /* ---- what the EfficientNets share (nets_efficientnet.c) ---- */
 

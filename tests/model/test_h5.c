@@ -252,6 +252,40 @@ static void names_collide(void **state)
   assert_refused(path, "m2/d/kernel:0: two arrays are named \"d/kernel\"");
 }
 
+/* The official DenseNet files, of Keras 2: the layer "conv1/conv" is Keras 3's conv1_conv, and "bn"
+ * is another layer than "conv1/bn". */
+static void slashes_in_names_of_layers(void **state)
+{
+  (void)state;
+  static const char *const layers[] = {"conv1/conv", "conv1/bn", "bn", "model"};
+  static const char *const weights[] = {"conv1/conv/kernel:0", "conv1/bn/gamma:0", "bn/gamma:0",
+                                        "model/d/kernel:0"};
+  static const char *const wanted[] = {"conv1_conv/kernel", "conv1_bn/gamma", "bn/gamma",
+                                       "d/kernel"};
+  const hsize_t four = 4;
+  tp_error err = {0};
+  tp__tensors set = {0};
+  const char *path = in_test_folder("slashes.h5");
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t links = H5Pcreate(H5P_LINK_CREATE), space = H5Screate_simple(1, &four, NULL);
+  H5Pset_create_intermediate_group(links, 1);
+  assert_ok(tp__h5_write_strings(file, "layer_names", layers, 4, &err));
+  for (int i = 0; i < 4; i++) {
+    hid_t group = H5Gcreate2(file, layers[i], links, H5P_DEFAULT, H5P_DEFAULT);
+    assert_ok(tp__h5_write_strings(group, "weight_names", &weights[i], 1, &err));
+    H5Dclose(
+        H5Dcreate2(group, weights[i], H5T_NATIVE_FLOAT, space, links, H5P_DEFAULT, H5P_DEFAULT));
+    H5Gclose(group);
+  }
+  H5Sclose(space);
+  H5Pclose(links);
+  H5Fclose(file);
+  assert_ok(tp__weights_read(path, &set, NULL, NULL, &err));
+  assert_int_equal(set.count, 4);
+  for (size_t i = 0; i < 4; i++) assert_string_equal(set.item[i].name, wanted[i]);
+  tp__tensors_free(&set);
+}
+
 /* Compressed, in chunks, as double: read like any other. */
 static void compressed(void **state)
 {
@@ -360,6 +394,7 @@ int main(void)
       cmocka_unit_test(outside_the_file),
       cmocka_unit_test(odd_datasets),
       cmocka_unit_test(names_collide),
+      cmocka_unit_test(slashes_in_names_of_layers),
       cmocka_unit_test(compressed),
       cmocka_unit_test(other_hdf5),
       cmocka_unit_test(deleted_file),

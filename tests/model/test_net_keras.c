@@ -8,7 +8,7 @@
 #include "fixture.h"
 #include "model/net.h"
 
-enum { SECTIONS = 14 };
+enum { SECTIONS = 22 };
 
 /* One layer in the form of the fixture's lines. */
 static void layer_line(const tp__net *net, const tp__layer *layer, char *text, size_t size)

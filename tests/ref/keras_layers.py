@@ -21,6 +21,11 @@ from keras.src.applications import efficientnet  # noqa: E402
 # Name: Keras' function, and whether its head has dropout.
 NETWORKS = {f"efficientnet-b{i}": (f"EfficientNetB{i}", True) for i in range(8)} | {
     "mobilenet-v2": ("MobileNetV2", False),
+    "resnet50": ("ResNet50", False),
+    "resnet50-v2": ("ResNet50V2", False),
+    "densenet121": ("DenseNet121", False),
+    "densenet169": ("DenseNet169", False),
+    "densenet201": ("DenseNet201", False),
 }
 
 
@@ -72,6 +77,14 @@ def main(folder):
         ("efficientnet-b7", 600, 600, 1000, 0.5, 0, 0, 0),
         ("mobilenet-v2", 224, 224, 1000, 0, 0, 0, 0),
         ("mobilenet-v2", 65, 97, 0, 0, 0, 0, 0),
+        ("resnet50", 224, 224, 1000, 0, 0, 0, 0),
+        ("resnet50", 65, 97, 0, 0, 0, 0, 0),
+        ("resnet50-v2", 224, 224, 1000, 0, 0, 0, 0),
+        ("resnet50-v2", 65, 97, 0, 0, 0, 0, 0),
+        ("densenet121", 224, 224, 1000, 0, 0, 0, 0),
+        ("densenet121", 65, 97, 0, 0, 0, 0, 0),
+        ("densenet169", 224, 224, 1000, 0, 0, 0, 0),
+        ("densenet201", 224, 224, 1000, 0, 0, 0, 0),
     ]
     text = ""
     for model in models:
