@@ -35,9 +35,9 @@ def make(seed):
     return model
 
 
-def ours(folder, weights, pixels, save=()):
+def ours(folder, weights, pixels, save=(), network="efficientnet-b0"):
     pixels.tofile(folder / "pixels.f32")
-    call(TOOL, "efficientnet-b0", SIZE, SIZE, CLASSES, weights, folder / "pixels.f32", folder / "answers.f32", *save)
+    call(TOOL, network, SIZE, SIZE, CLASSES, weights, folder / "pixels.f32", folder / "answers.f32", *save)
     return np.fromfile(folder / "answers.f32", "float32").reshape(-1, CLASSES)
 
 
@@ -64,6 +64,34 @@ def main(folder):
     close("tepal's .safetensors answers alike in tepal", ours(folder, tensors, pixels), theirs, 1e-5)
 
 
+OTHERS = [("mobilenet-v2", "MobileNetV2", keras.applications.mobilenet_v2),
+          ("resnet50", "ResNet50", keras.applications.resnet),
+          ("resnet50-v2", "ResNet50V2", keras.applications.resnet_v2),
+          ("densenet121", "DenseNet121", keras.applications.densenet)]
+
+
+def others(folder):
+    """Networks whose pixels Keras prepares outside: there and back."""
+    pixels = np.random.default_rng(2).uniform(0, 255, (COUNT, SIZE, SIZE, 3)).astype("float32")
+    for network, function, module in OTHERS:
+        model, other = (make_other(function, seed) for seed in (5, 6))
+        prepared = module.preprocess_input(pixels.copy())
+        theirs = model.predict(prepared, verbose=0)
+        model.save_weights(folder / "other.weights.h5")
+        h5 = folder / f"{network}.h5"
+        close(f"Keras' {function} answers alike in tepal",
+              ours(folder, folder / "other.weights.h5", pixels, [h5], network), theirs, 1e-5)
+        other.load_weights(h5)
+        close(f"tepal's {network} answers alike in Keras", other.predict(prepared, verbose=0), theirs, 1e-6)
+
+
+def make_other(function, seed):
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(seed)
+    return getattr(keras.applications, function)(weights=None, classes=CLASSES, input_shape=(SIZE, SIZE, 3))
+
+
 with tempfile.TemporaryDirectory() as temporary:
     main(Path(temporary))
+    others(Path(temporary))
 end()
