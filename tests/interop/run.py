@@ -51,6 +51,9 @@ def main():
     build, only = Path(sys.argv[1]).resolve(), sys.argv[2:]
     folder = Path(__file__).parent
     scripts = [folder / f"{name}.py" for name in (only or ARGUMENTS)]
+    strangers = {path.stem for path in folder.glob("check_*.py")} - ARGUMENTS.keys()
+    if strangers:
+        sys.exit(f"interoperability: {sorted(strangers)} are not in the table of {__file__}")
     total = [run(script, build) for script in scripts]
     passed, failed = (sum(t[i] for t in total) for i in (0, 1))
     print(f"interoperability: {passed} passed, {failed} failed")
