@@ -387,6 +387,9 @@ typedef struct tp_model tp_model;
 
 /* The networks that can be built; the last pointer is NULL. */
 const char *const *tp_model_names(void);
+/* The side of the square pictures that a network was made for (any other works, too); 0: there is
+ * none of that name. */
+int tp_model_size(const char *name);
 
 /* A network with fresh weights (seed) or weights from "imagenet" or a file. classes 0: without the
  * head. */

@@ -25,6 +25,11 @@ const char *const *tp_model_names(void)
   return tp__model_names(NULL);
 }
 
+int tp_model_size(const char *name)
+{
+  return tp__model_side(name);
+}
+
 /* ---- making, opening ---- */
 
 static tp_status load(tp_model *m, const char *path, bool skip_head, tp_error *error)

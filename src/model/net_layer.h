@@ -13,14 +13,14 @@
 typedef struct tp__net_builder {
   tp__net *net;
   const tp__model_spec *spec;
-  double width, depth;       /* coefficients, the model's own where the specification has none */
-  int batch_from;            /* batch norm layers from this index on go by the batch */
-  float momentum;            /* of their moving statistics; Keras' default unless the model sets it */
-  float drop_connect;        /* of the last block; 0: no stochastic depth */
-  int block, blocks;         /* number of the block at hand, of so many; set by the model */
-  int drops;                 /* drop layers so far */
-  const char *prefix;        /* put before every name: "block2a_"; "" outside blocks */
-  const char *pool;          /* name of the head's pooling */
+  double width, depth; /* coefficients, the model's own where the specification has none */
+  int batch_from;      /* batch norm layers from this index on go by the batch */
+  float momentum;      /* of their moving statistics; Keras' default unless the model sets it */
+  float drop_connect;  /* of the last block; 0: no stochastic depth */
+  int block, blocks;   /* number of the block at hand, of so many; set by the model */
+  int drops;           /* drop layers so far */
+  const char *prefix;  /* put before every name: "block2a_"; "" outside blocks */
+  const char *pool;    /* name of the head's pooling */
   enum tp__init kernel_init; /* of convolutions */
   bool head;                 /* layers added from here on belong to the head */
   tp_status status;          /* of the first failure */
