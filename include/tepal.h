@@ -184,6 +184,11 @@ typedef struct tp_train_options {
   double beta_1, beta_2, epsilon; /* Adam: 0.9, 0.999, 1e-7 */
   double momentum;                /* SGD: 0.9 */
   bool nesterov;
+  double
+      weight_decay; /* 0; of all trained weights, before each update: Keras' AdamW(weight_decay) */
+  double clip_norm; /* 0: off; Keras' global_clipnorm */
+  double ema_momentum;       /* 0: off; Keras' use_ema with SwapEMAWeights: averaged weights are
+                                validated,       kept as the best, and left at the end of a phase */
   const char *schedule;      /* "exponential", "constant", "cosine", "piecewise" */
   double decay_rate;         /* exponential: 0.96 */
   int decay_steps;           /* exponential: 100; cosine: 0 = all steps of the phase */

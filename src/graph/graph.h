@@ -112,11 +112,12 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
   X(ADAM_V, "adam_v")         /* v, g: v + (g g - v)(1 - beta2); attr.f = beta2 */                 \
   X(ADAM_PARAM, "adam_param")                                                                      \
     /* p, m, v, rate, step f32: p - rate sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) +    \
-       epsilon); attr.f = beta1, beta2, epsilon (Keras 3: epsilon outside the correction) */       \
+       epsilon); attr.f = beta1, beta2, epsilon (Keras 3: epsilon outside the correction);         \
+       with weight decay attr.g[0], p is first p - rate g[0] p (AdamW) */                          \
   X(SGD_MOMENTUM, "sgd_momentum") /* velocity, g, rate: f[0] velocity - rate g */                  \
   X(SGD_PARAM, "sgd_param")                                                                        \
     /* p, velocity, g?, rate?: p + velocity; attr.flag (Nesterov, needs g and rate): p + f[0]      \
-       velocity - rate g */                                                                        \
+       velocity - rate g; with weight decay attr.g[0], needing rate, as adam_param */              \
   /* ---- batch statistics ---- */                                                                 \
   X(BATCH_MOMENTS, "batch_moments")                                                                \
     /* joint: x [N,...,C] -> [2,C]: mean and population variance over examples and pixels */       \
@@ -124,7 +125,14 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
   X(BATCH_NORM_FULL_GRAD, "batch_norm_full_grad")                                                  \
     /* x, dy, gamma, moments [2,C] of x, beta's and gamma's gradients [C]: dx of a batch norm by   \
        those moments, through them, too */                                                         \
-  X(MOVING_AVERAGE, "moving_average") /* a, x: a f[0] + x (1 - f[0]) */
+  X(MOVING_AVERAGE, "moving_average")                                                              \
+    /* a, x, step?: a f[0] + x (1 - f[0]); where there is a step and it is 1, x */                 \
+  /* ---- of all gradients: clipping by their norm ---- */                                         \
+  X(SUM_SQUARES, "sum_squares") /* up to six shared values: the sum of all elements' squares */    \
+  X(SUM_SCALARS, "sum_scalars") /* up to six scalars */                                            \
+  X(CLIP_FACTOR, "clip_factor")                                                                    \
+    /* s: f[0] min(1 / sqrt s, 1 / f[0]), not a number when s is not finite */                     \
+  X(SCALE, "scale")             /* x without N, factor: x factor */
 /* clang-format on */
 
 typedef enum tp__op {
@@ -150,7 +158,7 @@ typedef struct tp__attr {
   int pad[4]; /* top, bottom, left, right */
   tp__act act;
   float f[3];
-  float g[3];     /* AFFINE with flag: the offsets */
+  float g[3];     /* AFFINE with flag: the offsets; ADAM_PARAM, SGD_PARAM: weight decay */
   uint32_t draw;  /* DROPOUT: its number in the network */
   int row;        /* ROW */
   bool depthwise; /* FOLD_KERNEL */

@@ -132,5 +132,9 @@ tp_status tp__infer_batch_moments(tp__typing *t);
 tp_status tp__infer_row(tp__typing *t);
 tp_status tp__infer_batch_norm_full_grad(tp__typing *t);
 tp_status tp__infer_moving_average(tp__typing *t);
+tp_status tp__infer_sum_squares(tp__typing *t);
+tp_status tp__infer_sum_scalars(tp__typing *t);
+tp_status tp__infer_clip_factor(tp__typing *t);
+tp_status tp__infer_scale(tp__typing *t);
 
 #endif

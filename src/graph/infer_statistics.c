@@ -1,4 +1,7 @@
-/* infer_statistics - shapes of batch statistics and what is made of them; see infer.h */
+/* infer_statistics - shapes of batch statistics and averages, and of the norm of all gradients; see
+ * infer.h */
+#include <float.h>
+
 #include "infer.h"
 
 static tp_status want_channelled(tp__typing *t, int i)
@@ -44,6 +47,37 @@ tp_status tp__infer_moving_average(tp__typing *t)
 {
   TP__TRY(tp__want_number(t, 0, "momentum", 0, 1));
   TP__TRY(tp__want_shared(t, 0));
+  if (t->in[2] != NULL) TP__TRY(tp__want_scalar(t, 2));
   t->shape = t->in[0]->shape;
   return tp__want_same(t, 0, 1);
+}
+
+tp_status tp__infer_sum_squares(tp__typing *t)
+{
+  for (int i = 0; i < TP__OPERANDS_MAX; i++)
+    if (t->in[i] != NULL) TP__TRY(tp__want_shared(t, i));
+  t->shape = (tp__shape){.rank = 0};
+  return TP_OK;
+}
+
+tp_status tp__infer_sum_scalars(tp__typing *t)
+{
+  for (int i = 0; i < TP__OPERANDS_MAX; i++)
+    if (t->in[i] != NULL) TP__TRY(tp__want_scalar(t, i));
+  t->shape = (tp__shape){.rank = 0};
+  return TP_OK;
+}
+
+tp_status tp__infer_clip_factor(tp__typing *t)
+{
+  TP__TRY(tp__want_number(t, 0, "the norm", FLT_MIN, FLT_MAX));
+  t->shape = (tp__shape){.rank = 0};
+  return tp__want_scalar(t, 0);
+}
+
+tp_status tp__infer_scale(tp__typing *t)
+{
+  TP__TRY(tp__want_shared(t, 0));
+  t->shape = t->in[0]->shape;
+  return tp__want_scalar(t, 1);
 }

@@ -65,7 +65,11 @@ static const tp__op_info op_info[TP__OP_COUNT] = {
   ROW(ROW, 1, 1, false, row, "x"),
   ROW(BATCH_NORM_FULL_GRAD, 6, 6, false, batch_norm_full_grad, "x", "dy", "gamma", "moments",
       "beta_grad", "gamma_grad"),
-  ROW(MOVING_AVERAGE, 2, 2, false, moving_average, "a", "x"),
+  ROW(MOVING_AVERAGE, 2, 3, false, moving_average, "a", "x", "step"),
+  ROW(SUM_SQUARES, 1, 6, false, sum_squares, "a", "b", "c", "d", "e", "f"),
+  ROW(SUM_SCALARS, 1, 6, false, sum_scalars, "a", "b", "c", "d", "e", "f"),
+  ROW(CLIP_FACTOR, 1, 1, false, clip_factor, "s"),
+  ROW(SCALE, 2, 2, false, scale, "x", "factor"),
 #undef ROW
 };
 /* clang-format on */

@@ -49,11 +49,18 @@ tp_status tp__infer_adam_v(tp__typing *t)
   return want_alike(t, 2);
 }
 
+static tp_status want_decay(tp__typing *t)
+{
+  if (t->attr.g[0] >= 0 && t->attr.g[0] <= FLT_MAX) return TP_OK; /* false for NaN, too */
+  return tp__bad(t, "a weight decay of %g", (double)t->attr.g[0]);
+}
+
 tp_status tp__infer_adam_param(tp__typing *t)
 {
   TP__TRY(tp__want_number(t, 0, "beta1", 0, 1));
   TP__TRY(tp__want_number(t, 1, "beta2", 0, 1));
   TP__TRY(tp__want_number(t, 2, "epsilon", 0, FLT_MAX));
+  TP__TRY(want_decay(t));
   for (int i = 3; i <= 4; i++) TP__TRY(tp__want_scalar(t, i));
   return want_alike(t, 3);
 }
@@ -67,9 +74,13 @@ tp_status tp__infer_sgd_momentum(tp__typing *t)
 
 tp_status tp__infer_sgd_param(tp__typing *t)
 {
+  bool decays = t->attr.g[0] != 0;
+  TP__TRY(want_decay(t));
   if (!t->attr.flag) {
-    if (t->in[2] != NULL || t->in[3] != NULL)
+    if (t->in[2] != NULL || (!decays && t->in[3] != NULL))
       return tp__bad(t, "g and rate are only for Nesterov momentum");
+    if (decays && t->in[3] == NULL) return tp__bad(t, "weight decay needs operand rate");
+    if (decays) TP__TRY(tp__want_scalar(t, 3));
     return want_alike(t, 2);
   }
   TP__TRY(tp__want_number(t, 0, "momentum", 0, 1));

@@ -123,6 +123,8 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
     return tp__buffer_printf(text, err, " %d", n->attr.row);
   case TP__OP_MOVING_AVERAGE:
     return print_number("momentum", f[0], text, err);
+  case TP__OP_CLIP_FACTOR:
+    return print_number("norm", f[0], text, err);
   case TP__OP_CROSS_ENTROPY:
   case TP__OP_CROSS_ENTROPY_GRAD:
     return f[0] == 0 ? TP_OK : print_number("smoothing", f[0], text, err);

@@ -12,7 +12,8 @@ static const char stop_prefix[] = "stop_best/";
 
 static bool is_slot(const char *name)
 {
-  return strncmp(name, "adam/", 5) == 0 || strncmp(name, "sgd/", 4) == 0;
+  return strncmp(name, "adam/", 5) == 0 || strncmp(name, "sgd/", 4) == 0 ||
+         strncmp(name, "ema/", 4) == 0;
 }
 
 void tp__identity_free(tp__identity *identity)

@@ -318,14 +318,19 @@ static tp_status run_callbacks(tp__fitter *f, const tp__history_row *row, bool *
   return tp__fitter_save_best(f, err);
 }
 
+/* Where the optimizer keeps averages, they are what is validated and kept as the best, as with
+ * Keras' SwapEMAWeights; training goes on from the plain weights. */
 static tp_status finish_epoch(tp__fitter *f, double train_seconds, bool *stop, tp_error *err)
 {
   tp__progress_state *s = &f->state;
   double start = tp__now();
+  TP__TRY(tp__learner_swap_averages(f->learner, err));
   if (f->val != NULL) {
     tp_status status = tp__fitter_validate(f, 0, err);
-    if (status == TP_STOPPED)
-      return stop_here(f, train_seconds, err); /* validation is done again */
+    if (status == TP_STOPPED) { /* validation is done again */
+      TP__TRY(tp__learner_swap_averages(f->learner, err));
+      return stop_here(f, train_seconds, err);
+    }
     TP__TRY(status);
   }
   tp__history_row row;
@@ -333,6 +338,7 @@ static tp_status finish_epoch(tp__fitter *f, double train_seconds, bool *stop, t
   TP__TRY(tp__fitter_sync(f, err));
   TP__TRY(tp__history_add(s, &row, err));
   TP__TRY(run_callbacks(f, &row, stop, err));
+  TP__TRY(tp__learner_swap_averages(f->learner, err));
   send_progress(f, train_seconds, s->examples, true);
   tp__meter meter;
   tp__pipeline_meter(f->train_input, &meter, true);
@@ -370,7 +376,10 @@ tp_status tp__fitter_phase(tp__fitter *f, tp_error *err)
     bool phase_ends = s->epoch == end || stop;
     if (!phase_ends) TP__TRY(tp__fitter_save(f, err));
   }
-  return f->o->early_stopping > 0 ? tp__fitter_restore_stop_best(f, err) : TP_OK;
+  if (f->o->early_stopping > 0 && f->stop_best.count > 0)
+    return tp__fitter_restore_stop_best(f, err);
+  TP__TRY(tp__learner_swap_averages(f->learner, err)); /* as Keras at the end of fit */
+  return tp__fitter_sync(f, err);
 }
 
 /* ---- dry run ---- */

@@ -18,6 +18,7 @@ struct tp__learner {
   size_t picture;         /* numbers in one example's pixels */
   bool dropout;           /* the training program wants keys */
   bool counts;            /* ... and the number of the step */
+  bool averages;          /* slots "ema/NAME" */
   float *example_weights; /* [batch] */
   int32_t *no_labels;     /* [batch] zeros, for scoring pictures without labels */
   tp__arena arena;
@@ -70,13 +71,15 @@ static tp_status add_update(tp__learner *l, tp__net *net, const tp__optimizer *o
   tp__shape scalar = {0}, per_example = tp__shape_make(1, (int64_t[]){TP__N});
   TP__TRY(tp__graph_input(g, "weights", TP__F32, &per_example, &w->weights, err));
   TP__TRY(tp__graph_input(g, "rate", TP__F32, &scalar, &w->rate, err));
-  l->counts = optimizer->kind == TP__OPTIMIZER_ADAM;
+  l->counts = tp__optimizer_counts(optimizer);
+  l->averages = optimizer->ema_momentum > 0;
   w->step = TP__NONE;
   if (l->counts) TP__TRY(tp__graph_input(g, "step", TP__F32, &scalar, &w->step, err));
   TP__TRY(tp__graph_add(g, TP__OP_WEIGHTED_SUM, (tp__value[]){w->losses, w->weights}, 2, NULL,
                         &w->sum, err));
   TP__TRY(list_trainable(l, net, param, err));
   TP__TRY(tp__graph_gradient(g, w->sum, param, l->n_trainable, gradient, err));
+  TP__TRY(tp__optimizer_clip(optimizer, g, gradient, l->n_trainable, err));
   for (size_t i = 0; i < l->n_trainable; i++) {
     if (gradient[i] == TP__NONE) continue;
     TP__TRY(
@@ -363,6 +366,49 @@ tp_status tp__learner_slots(tp__learner *l, tp__tensors *slots, tp_error *err)
 {
   TP__TRY(tp__tensors_copy(&l->slots, slots, err));
   return l->backend->state_read(l->state, slots, err);
+}
+
+/* Values and names of a set are those of the trained parameters, or of their averages. */
+static tp_status averaged_names(const tp__learner *l, const char *prefix, tp__tensors *set,
+                                tp_error *err)
+{
+  for (size_t i = 0; i < l->slots.count; i++) {
+    const tp__tensor *slot = &l->slots.item[i];
+    if (strncmp(slot->name, "ema/", 4) != 0) continue;
+    char *name = tp__format("%s%s", prefix, slot->name + 4);
+    if (name == NULL) return tp__no_memory(err, 64);
+    tp_status status = tp__tensors_add(set, name, TP__F32, &slot->shape, NULL, err);
+    free(name);
+    TP__TRY(status);
+  }
+  return TP_OK;
+}
+
+static void exchange(tp__tensors *a, tp__tensors *b)
+{
+  for (size_t i = 0; i < a->count; i++) {
+    void *data = a->item[i].data;
+    a->item[i].data = b->item[i].data;
+    b->item[i].data = data;
+  }
+}
+
+tp_status tp__learner_swap_averages(tp__learner *l, tp_error *err)
+{
+  tp__tensors plain = {0}, averages = {0};
+  if (!l->averages) return TP_OK;
+  tp_status status = averaged_names(l, "", &plain, err);
+  if (status == TP_OK) status = averaged_names(l, "ema/", &averages, err);
+  if (status == TP_OK) status = tp__learner_read(l, &plain, err);
+  if (status == TP_OK) status = tp__learner_read(l, &averages, err);
+  if (status == TP_OK) {
+    exchange(&plain, &averages);
+    status = tp__learner_write(l, &plain, err);
+  }
+  if (status == TP_OK) status = tp__learner_write(l, &averages, err);
+  tp__tensors_free(&plain);
+  tp__tensors_free(&averages);
+  return status;
 }
 
 /* The backbone's part is in both: it runs before either. */

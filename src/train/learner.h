@@ -75,6 +75,10 @@ tp_status tp__learner_read(tp__learner *learner, tp__tensors *into, tp_error *er
 tp_status tp__learner_write(tp__learner *learner, const tp__tensors *from,
                             tp_error *err) TP_CHECKED;
 
+/* The trained parameters change places with their averages: for validation and what is kept of it,
+ * and back again. Does nothing when the optimizer has none. */
+tp_status tp__learner_swap_averages(tp__learner *learner, tp_error *err) TP_CHECKED;
+
 /* Copies of the optimizer's slots, added to an empty set. */
 tp_status tp__learner_slots(tp__learner *learner, tp__tensors *slots, tp_error *err) TP_CHECKED;
 

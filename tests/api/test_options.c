@@ -175,6 +175,9 @@ static void defaults_of_training(void **state)
   same(epsilon);
   same(momentum);
   same(nesterov);
+  same(weight_decay);
+  same(clip_norm);
+  same(ema_momentum);
   same_text(schedule);
   same(decay_rate);
   same(decay_steps);

@@ -218,11 +218,11 @@ static void adam_update(void **state)
     for (int s = 1; s <= STEPS; s++) {
       float *g = random_floats((uint32_t)(10 + s), COUNT);
       float rate = (float)(1e-3 * sqrt(1 - pow(beta2, s)) / (1 - pow(beta1, s)));
-      t.table[i]->adam(COUNT, p, m, v, g, rate, 0.9f, 0.999f, 1e-7f);
+      t.table[i]->adam(COUNT, p, m, v, g, rate, 0.9f, 0.999f, 1e-7f, 0.125f);
       for (int j = 0; j < COUNT; j++) {
         want_m[j] += (g[j] - want_m[j]) * (1 - beta1);
         want_v[j] += ((double)g[j] * g[j] - want_v[j]) * (1 - beta2);
-        want[j] -= rate * want_m[j] / (sqrt(want_v[j]) + epsilon);
+        want[j] -= want[j] * 0.125 + rate * want_m[j] / (sqrt(want_v[j]) + epsilon);
       }
       free(g);
     }

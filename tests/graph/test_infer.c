@@ -177,6 +177,12 @@ static void good_shapes(void **state)
        {.f = {0.001f}},
        "(None, 4, 4, 6)"},
       {TP__OP_MOVING_AVERAGE, "6|6", {.f = {0.99f}}, "(6,)"},
+      {TP__OP_MOVING_AVERAGE, "6|6|.", {.f = {0.99f}}, "(6,)"},
+      {TP__OP_SGD_PARAM, "5|5|-|.", {.g = {0.1f}}, "(5,)"},
+      {TP__OP_SUM_SQUARES, "6|3,4|.", {0}, "()"},
+      {TP__OP_SUM_SCALARS, ".|.|.|.|.|.", {0}, "()"},
+      {TP__OP_CLIP_FACTOR, ".", {.f = {1}}, "()"},
+      {TP__OP_SCALE, "3,4|.", {0}, "(3, 4)"},
   };
   bool seen[TP__OP_COUNT] = {[TP__OP_INPUT] = true, [TP__OP_PARAM] = true};
   CHECK(rows, check_good);
@@ -357,6 +363,12 @@ static void bad_gradients(void **state)
       {TP__OP_BATCH_NORM_FULL_GRAD, "N,6|N,6|6|2,6|6|5", {0}, "gamma_grad (5,) must be (6,)"},
       {TP__OP_MOVING_AVERAGE, "6|5", {0}, "a (6,) and x (5,)"},
       {TP__OP_MOVING_AVERAGE, "6|6", {.f = {1.5f}}, "momentum 1.5"},
+      {TP__OP_SGD_PARAM, "3|3", {.g = {0.1f}}, "weight decay needs operand rate"},
+      {TP__OP_ADAM_PARAM, "3|3|3|.|.", {.g = {-1}}, "a weight decay of -1"},
+      {TP__OP_SUM_SQUARES, "6|N,4", {0}, "b (None, 4) must be shared"},
+      {TP__OP_SUM_SCALARS, ".|3", {0}, "b (3,) must be a scalar"},
+      {TP__OP_CLIP_FACTOR, ".", {0}, "the norm 0"},
+      {TP__OP_SCALE, "3|3", {0}, "factor (3,) must be a scalar"},
   };
   CHECK(rows, check_bad);
 }

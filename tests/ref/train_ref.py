@@ -46,6 +46,13 @@ def optimizers():
         ("sgd", keras.optimizers.SGD(1e-2)),
         ("sgd, momentum", keras.optimizers.SGD(1e-2, momentum=0.9)),
         ("sgd, nesterov", keras.optimizers.SGD(1e-2, momentum=0.9, nesterov=True)),
+        ("adam, weight decay", keras.optimizers.AdamW(1e-2, weight_decay=0.5)),
+        ("sgd, weight decay", keras.optimizers.SGD(1e-2, momentum=0.9, weight_decay=0.5)),
+        ("sgd, nesterov, weight decay", keras.optimizers.SGD(1e-2, momentum=0.9, nesterov=True, weight_decay=0.5)),
+        ("adam, clipped", keras.optimizers.Adam(1e-2, global_clipnorm=0.75)),
+        ("sgd, clipped", keras.optimizers.SGD(1e-2, momentum=0.9, global_clipnorm=0.75)),
+        ("sgd, all of it", keras.optimizers.SGD(
+            1e-2, momentum=0.9, weight_decay=0.5, global_clipnorm=2.0, use_ema=True, ema_momentum=0.75)),
     ]
     for name, optimizer in cases:
         v = keras.Variable(START, name="v")
@@ -54,6 +61,8 @@ def optimizers():
         for g in GRADIENTS:
             optimizer.apply([keras.ops.convert_to_tensor(g)], [v])
             print(f"{{{numbers(np.array(v))}}},")
+        if optimizer.use_ema:
+            print(f"/* averaged */ {{{numbers(np.array(optimizer._model_variables_moving_average[0]))}}}")
 
 
 print("Keras", keras.__version__)

@@ -122,6 +122,37 @@ static void all_layers_train(void **state)
   }
 }
 
+/* Of one epoch: what is the best, and left, is the average; with a momentum of almost 0 that is
+ * what the last step gave. */
+static void averages_are_kept(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  attempt a = {0};
+  static const double momentum[] = {0, 1e-12, 0.9};
+  remains r[3];
+  for (int i = 0; i < 3; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "r%d", i);
+    tp_train_options o = tiny_options(b, &data, name);
+    o.epochs = 1;
+    o.fine_tune_epochs = 0;
+    o.early_stopping = 0;
+    o.ema_momentum = momentum[i];
+    assert_trains(&a, &o);
+    remains best = remains_read(o.run, "best.safetensors");
+    r[i] = remains_read(o.run, "last.safetensors");
+    assert_same_weights(&best.weights, &r[i].weights);
+    remains_free(&best);
+  }
+  assert_same_weights(&r[0].weights, &r[1].weights);
+  const tp__tensor *x = tp__tensors_find(&r[0].weights, "predictions/kernel");
+  const tp__tensor *y = tp__tensors_find(&r[2].weights, "predictions/kernel");
+  assert_memory_not_equal(x->data, y->data, tp__tensor_bytes(x));
+  assert_non_null(tp__tensors_find(&r[2].slots, "ema/predictions/kernel"));
+  for (int i = 0; i < 3; i++) remains_free(&r[i]);
+}
+
 static void seeds_differ(void **state)
 {
   box *b = *state;
@@ -462,6 +493,7 @@ int main(void)
       box_test(trains_both_phases),
       box_test(frozen_layers_stay),
       box_test(all_layers_train),
+      box_test(averages_are_kept),
       box_test(seeds_differ),
       box_test(early_stopping_restores),
       box_test(plateau_and_schedule_compose),

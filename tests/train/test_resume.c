@@ -116,6 +116,20 @@ static void stopped_in_full_training(void **state)
   assert_same_run(o.run, whole);
 }
 
+/* Averaged weights are validated, the plain ones trained; decay and clipping need no memory. */
+static void stopped_with_averages(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  tp_train_options o = tiny_options(b, &data, "run");
+  o.weight_decay = 0.01;
+  o.clip_norm = 0.5;
+  o.ema_momentum = 0.8;
+  const char *whole = whole_run(b, o);
+  interrupt(&o, (const int[]){3, 4, 6, 11, 0}, 1);
+  assert_same_run(o.run, whole);
+}
+
 /* ---- killed ---- */
 
 static tp_status kill_at(void *user, const tp__progress_state *s, const tp__cost *cost,
@@ -283,15 +297,11 @@ static void unfit_checkpoints(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      box_test(stopped_in_full_training),
-      box_test(stopped_anywhere),
-      box_test(stopped_without_augmentation),
-      box_test(stopped_while_waiting),
-      box_test(killed_between_epochs),
-      box_test(any_number_of_threads),
-      box_test(a_finished_run_stays),
-      box_test(fewer_epochs_than_done),
-      box_test(unfit_checkpoints),
+      box_test(stopped_in_full_training), box_test(stopped_with_averages),
+      box_test(stopped_anywhere),         box_test(stopped_without_augmentation),
+      box_test(stopped_while_waiting),    box_test(killed_between_epochs),
+      box_test(any_number_of_threads),    box_test(a_finished_run_stays),
+      box_test(fewer_epochs_than_done),   box_test(unfit_checkpoints),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,8 @@ static void run_adam(const tp__plan *plan, const tp__unit *u, int64_t from, int6
   double rate = *shared_at(plan, p->in[3]) * sqrt(1 - pow(f[1], step)) / (1 - pow(f[0], step));
   plan->kernels->adam((long)count, shared_at(plan, u->node[2]) + from,
                       shared_at(plan, u->node[0]) + from, shared_at(plan, u->node[1]) + from,
-                      shared_at(plan, m->in[1]) + from, (float)rate, f[0], f[1], f[2]);
+                      shared_at(plan, m->in[1]) + from, (float)rate, f[0], f[1], f[2],
+                      *shared_at(plan, p->in[3]) * p->attr.g[0]);
 }
 
 static void run_task(void *arg, size_t index, int worker)

@@ -99,7 +99,7 @@ void TP__FN(norm_grad)(long pixels, long c, const float *dy, const float *x, lon
 void TP__FN(norm_sums)(long pixels, long c, const float *dy, const float *x, long x_pitch,
                        const float *mean, const float *scale, float *sums, float *products);
 void TP__FN(adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
-                  float beta1, float beta2, float epsilon);
+                  float beta1, float beta2, float epsilon, float decay);
 double TP__FN(peak)(double seconds);
 
 #endif

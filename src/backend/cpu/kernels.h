@@ -166,12 +166,13 @@ typedef struct tp__kernels {
   void (*norm_grad)(long pixels, long c, const float *dy, const float *x, long x_pitch,
                     const float *scale, const float *mean, const float *slope, const float *shift,
                     float *dx);
-  /* sums[c] = sum dy, products[c] = scale * sum dy * (x - mean): the gradients of beta and gamma. */
+  /* sums[c] = sum dy, products[c] = scale * sum dy * (x - mean): the gradients of beta and gamma.
+   */
   void (*norm_sums)(long pixels, long c, const float *dy, const float *x, long x_pitch,
                     const float *mean, const float *scale, float *sums, float *products);
   /* Optimizers over whole parameters. */
   void (*adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
-               float beta1, float beta2, float epsilon);
+               float beta1, float beta2, float epsilon, float decay); /* p - p decay before */
   double (*peak)(double seconds); /* GFLOP/s of this thread: independent multiply-adds */
 } tp__kernels;
 

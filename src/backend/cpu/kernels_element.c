@@ -39,21 +39,21 @@ void TP__FN(add)(long count, const float *a, const float *b, float *y)
  * rate_corrected holds. Every operation rounds by itself, so that all instruction sets give the
  * same bits. */
 typedef struct adam_rates {
-  tp__vec rate, to_g, to_square, epsilon;
+  tp__vec rate, to_g, to_square, epsilon, decay;
 } adam_rates;
 
 TP__INLINE void adam_step(const adam_rates *r, tp__vec *p, tp__vec *m, tp__vec *v, tp__vec g)
 {
   *m = *m + (g - *m) * r->to_g;
   *v = *v + (g * g - *v) * r->to_square;
-  *p = *p - *m * r->rate / (tp__sqrt(*v) + r->epsilon);
+  *p = *p - *p * r->decay - *m * r->rate / (tp__sqrt(*v) + r->epsilon);
 }
 
 void TP__FN(adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
-                  float beta1, float beta2, float epsilon)
+                  float beta1, float beta2, float epsilon, float decay)
 {
   const adam_rates rates = {tp__all(rate_corrected), tp__all(1.0f - beta1), tp__all(1.0f - beta2),
-                            tp__all(epsilon)};
+                            tp__all(epsilon), tp__all(decay)};
   for (long i = 0; i < count; i += TP__V) {
     const long left = count - i;
     tp__vec p_i = tp__load_upto(p + i, left), m_i = tp__load_upto(m + i, left),

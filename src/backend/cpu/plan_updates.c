@@ -12,6 +12,8 @@ static bool is_update(tp__op op)
   case TP__OP_ADAM_PARAM:
   case TP__OP_SGD_MOMENTUM:
   case TP__OP_SGD_PARAM:
+  case TP__OP_MOVING_AVERAGE:
+  case TP__OP_SCALE:
     return true;
   default:
     return false;

@@ -52,6 +52,10 @@ static const tp__ref_fn table[TP__OP_COUNT] = {
     [TP__OP_ROW] = tp__ref_row,
     [TP__OP_BATCH_NORM_FULL_GRAD] = tp__ref_batch_norm_full_grad,
     [TP__OP_MOVING_AVERAGE] = tp__ref_moving_average,
+    [TP__OP_SUM_SQUARES] = tp__ref_sum_squares,
+    [TP__OP_SUM_SCALARS] = tp__ref_sum_scalars,
+    [TP__OP_CLIP_FACTOR] = tp__ref_clip_factor,
+    [TP__OP_SCALE] = tp__ref_scale,
 };
 
 tp__ref_fn tp__reference(tp__op op)

@@ -96,5 +96,9 @@ void tp__ref_batch_moments(const tp__ref *r);
 void tp__ref_row(const tp__ref *r);
 void tp__ref_batch_norm_full_grad(const tp__ref *r);
 void tp__ref_moving_average(const tp__ref *r);
+void tp__ref_sum_squares(const tp__ref *r);
+void tp__ref_sum_scalars(const tp__ref *r);
+void tp__ref_clip_factor(const tp__ref *r);
+void tp__ref_scale(const tp__ref *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* reference_statistics - batch statistics, the gradient of a batch norm through them, and moving
- * averages, by their definitions; see reference.h
+/* reference_statistics - batch statistics, the gradient of a batch norm through them, moving
+ * averages, and the norm of all gradients, by their definitions; see reference.h
  */
 #include <math.h>
 
@@ -54,7 +54,40 @@ void tp__ref_batch_norm_full_grad(const tp__ref *r)
 
 void tp__ref_moving_average(const tp__ref *r)
 {
-  const float *a = tp__ref_f32(r, 0), *x = tp__ref_f32(r, 1), share = r->node->attr.f[0];
+  const float *a = tp__ref_f32(r, 0), *x = tp__ref_f32(r, 1), *step = tp__ref_f32(r, 2);
+  const float share = step != NULL && *step == 1 ? 0 : r->node->attr.f[0];
   float *out = r->out.data;
   for (int64_t j = 0; j < r->out.c; j++) out[j] = a[j] * share + x[j] * (1 - share);
+}
+
+void tp__ref_sum_squares(const tp__ref *r)
+{
+  double sum = 0;
+  for (int i = 0; i < r->node->n_in; i++) {
+    const float *x = tp__ref_f32(r, i);
+    for (int64_t j = 0; x != NULL && j < r->in[i].c; j++) sum += (double)x[j] * x[j];
+  }
+  *(float *)r->out.data = (float)sum;
+}
+
+void tp__ref_sum_scalars(const tp__ref *r)
+{
+  double sum = 0;
+  for (int i = 0; i < r->node->n_in; i++)
+    if (r->in[i].data != NULL) sum += *tp__ref_f32(r, i);
+  *(float *)r->out.data = (float)sum;
+}
+
+/* As Keras' clip_by_global_norm: what is not finite stays visible. */
+void tp__ref_clip_factor(const tp__ref *r)
+{
+  double norm = sqrt((double)*tp__ref_f32(r, 0)), most = r->node->attr.f[0];
+  *(float *)r->out.data = (float)(most * fmin(1 / norm, 1 / most) + (norm - norm));
+}
+
+void tp__ref_scale(const tp__ref *r)
+{
+  const float *x = tp__ref_f32(r, 0), factor = *tp__ref_f32(r, 1);
+  float *out = r->out.data;
+  for (int64_t j = 0; j < r->out.c; j++) out[j] = x[j] * factor;
 }

@@ -61,7 +61,9 @@ void tp__ref_adam_param(const tp__ref *r)
   float *out = r->out.data;
   double step = *tp__ref_f32(r, 4);
   double rate = *tp__ref_f32(r, 3) * sqrt(1 - pow(f[1], step)) / (1 - pow(f[0], step));
-  for (int64_t j = 0; j < r->out.c; j++) out[j] = p[j] - (float)rate * m[j] / (sqrtf(v[j]) + f[2]);
+  float decay = *tp__ref_f32(r, 3) * r->node->attr.g[0];
+  for (int64_t j = 0; j < r->out.c; j++)
+    out[j] = p[j] - p[j] * decay - (float)rate * m[j] / (sqrtf(v[j]) + f[2]);
 }
 
 void tp__ref_sgd_momentum(const tp__ref *r)
@@ -75,11 +77,11 @@ void tp__ref_sgd_param(const tp__ref *r)
 {
   const float *p = tp__ref_f32(r, 0), *velocity = tp__ref_f32(r, 1), *g = tp__ref_f32(r, 2);
   float *out = r->out.data;
+  float rate = r->in[3].data != NULL ? *tp__ref_f32(r, 3) : 0, decay = rate * r->node->attr.g[0];
   if (!r->node->attr.flag) {
-    for (int64_t j = 0; j < r->out.c; j++) out[j] = p[j] + velocity[j];
+    for (int64_t j = 0; j < r->out.c; j++) out[j] = p[j] - p[j] * decay + velocity[j];
     return;
   }
-  float rate = *tp__ref_f32(r, 3);
   for (int64_t j = 0; j < r->out.c; j++)
-    out[j] = p[j] + r->node->attr.f[0] * velocity[j] - rate * g[j];
+    out[j] = p[j] - p[j] * decay + r->node->attr.f[0] * velocity[j] - rate * g[j];
 }
