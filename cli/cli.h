@@ -52,6 +52,9 @@ void cli_common_free(cli_common *common);
 /* The options of a kind as --help shows them, fitted to the terminal's width. */
 void cli_print_options(FILE *to, tp_options_kind kind);
 
+/* Names behind what stands in the line already, its columns; in as many lines as they take. */
+void cli_print_names(FILE *to, const char *const *names, int columns);
+
 /* The name that is nearest to a word ('-' and '_' are the same), among count names; NULL: none is
  * near. */
 const char *cli_nearest(const char *word, const char *const *names, size_t count);

@@ -272,8 +272,7 @@ tp_status cli_summary(const cli_words *words, tp_error *error)
         "tepal summary MODEL|RUN [--image-size N] [--classes N]\n\n"
         "Keras' table of layers, of a network by name (0 classes: without the head) or of a run.\n"
         "Networks:");
-    for (const char *const *name = tp_model_names(); *name != NULL; name++) printf(" %s", *name);
-    printf("\n");
+    cli_print_names(stdout, tp_model_names(), (int)strlen("Networks:"));
     goto out;
   }
   if (status == TP_OK && j.common.n_positional != 1)

@@ -69,6 +69,18 @@ void cli_print_options(FILE *to, tp_options_kind kind)
   for (size_t i = 0; i < sizeof common / sizeof common[0]; i++) print_option(to, &common[i], width);
 }
 
+void cli_print_names(FILE *to, const char *const *names, int columns)
+{
+  enum { WIDEST = 80 };
+  for (int at = columns; *names != NULL; names++) {
+    int n = (int)strlen(*names) + 1;
+    bool next = at + n > WIDEST;
+    fprintf(to, next ? "\n %s" : " %s", *names);
+    at = next ? n : at + n;
+  }
+  fputc('\n', to);
+}
+
 /* ---- what was meant ---- */
 
 static char plain(char c)

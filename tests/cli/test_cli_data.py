@@ -131,7 +131,8 @@ class Shards(CliTest):
     def test_giant_lengths(self):
         """No attempt to read, skip or allocate by a length from the file."""
         def limits():
-            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+            if b"__asan" not in Path(self.program).read_bytes():  # which reserves terabytes
+                resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
         for length in (1 << 30, 1 << 40, 1 << 62, (1 << 64) - 1):
             head = struct.pack("<Q", length)
             Path("long.tfrec").write_bytes(b"".join(map(record, many())) + head + struct.pack("<I", masked_crc(head)))

@@ -2,6 +2,7 @@
 the flag and says what is wanted, and no run folder. Expected texts: written here, by hand. Covers the option parts of
 B10 (steps), B20 and B22 (monitors), B28 (device), B42 (class weights) and B45 (rotation)."""
 import os
+import shutil
 from pathlib import Path
 
 from cli_testing import DATA, DEVICE, DONE, USAGE, CliTest, main
@@ -59,7 +60,7 @@ FLAGS = [
     (["--class-weights", "0:nan"], ["--class-weights", "class 0"]),
     (["--class-weights", "heavy"], ["--class-weights", "balanced"]),
     (["--model", "resnet50"], ["resnet50", "efficientnet-lite0"]),
-    (["--model", "efficientnet-b1"], ["efficientnet-b0"]),
+    (["--model", "efficientnet-b9"], ["efficientnet-b9", "efficientnet-b0"]),
     (["--max-bad", "x"], ["max_bad"]),
     (["--max-bad", "101%"], ["max_bad"]),
     (["--max-bad", -1], ["max_bad"]),
@@ -115,6 +116,7 @@ class Usage(CliTest):
     def test_flags_of_train(self):
         for flags, pieces in FLAGS:
             with self.subTest(flags=flags):
+                shutil.rmtree("new", ignore_errors=True)
                 self.bad(USAGE, pieces, *self.train_words(*flags))
                 self.no_run()
 
