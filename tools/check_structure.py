@@ -124,8 +124,8 @@ class Check:
             if line.startswith("{"):
                 start = number
             elif line.startswith("}") and start:
-                if number - start > FUNCTION_MAX and self.name(path) not in LONG and not tests:
-                    self.fault(path, start, f"function of {number - start} lines, {FUNCTION_MAX} at most")
+                if number - start - 1 > FUNCTION_MAX and self.name(path) not in LONG and not tests:
+                    self.fault(path, start, f"function of {number - start - 1} lines, {FUNCTION_MAX} at most")
                 start = 0
 
     def rooms(self):
