@@ -1,4 +1,5 @@
-/* testing - what every test file includes first: cmocka with its prerequisites, and the folder of shared data. */
+/* testing - what every test file includes first: cmocka with its prerequisites, and the folder of
+ * shared data. */
 #ifndef TP_TESTING_H
 #define TP_TESTING_H
 
@@ -30,8 +31,9 @@
                (int)assert_fails_, (int)(wanted), err.text, (part));                               \
   } while (0)
 
-/* The folder of shared data (TEPAL_SHARED, else ../shared beside the source tree; the build passes TP_SOURCE_ROOT), or
- * NULL when it is not there: then the test prints "skipped: no ../shared" and calls skip(). */
+/* The folder of shared data (TEPAL_SHARED, else ../shared beside the source tree; the build passes
+ * TP_SOURCE_ROOT), or NULL when it is not there: then the test prints "skipped: no ../shared" and
+ * calls skip(). */
 static inline const char *shared_folder(void)
 {
   static char path[1024];

@@ -1,13 +1,16 @@
 /* backend - the one interface between a graph and whatever runs it.
  *
  *   state     the parameters on the device: weights, moments, moving statistics, by name
- *   program   a graph compiled for a device, a state and a largest batch: planned and allocated once
- *   run       feeds inputs by name, runs, fetches outputs by name; assignments change the state afterwards
+ *   program   a graph compiled for a device, a state and a largest batch: planned and allocated
+ * once run       feeds inputs by name, runs, fetches outputs by name; assignments change the state
+ * afterwards
  *
- * Several programs (training, validation, prediction) share one state. A device is a struct of functions, so that the
- * trainer does not know which one it has. Results never depend on the number of threads or replicas' timing.
+ * Several programs (training, validation, prediction) share one state. A device is a struct of
+ * functions, so that the trainer does not know which one it has. Results never depend on the number
+ * of threads or replicas' timing.
  *
- * Here: cpu/ (our own kernels, planner and executor). Neighbours: graph is all that comes in; train calls.
+ * Here: cpu/ (our own kernels, planner and executor). Neighbours: graph is all that comes in; train
+ * calls.
  */
 #ifndef TP_BACKEND_H
 #define TP_BACKEND_H
@@ -20,9 +23,11 @@ typedef struct tp__state tp__state;
 typedef struct tp__program tp__program;
 
 typedef struct tp__compile_options {
-  int64_t batch;         /* the most examples of one run, over all replicas */
-  bool reference;        /* plain loops for every operator, no rewriting: what the fast paths are tested against */
-  uint64_t memory_limit; /* bytes the program may allocate; 0: no limit. Over it: TP_ERR_DEVICE naming need and limit */
+  int64_t batch;  /* the most examples of one run, over all replicas */
+  bool reference; /* plain loops for every operator, no rewriting: what the fast paths are tested
+                     against */
+  uint64_t memory_limit; /* bytes the program may allocate; 0: no limit. Over it: TP_ERR_DEVICE
+                            naming need and limit */
 } tp__compile_options;
 
 /* data points at n rows (per example) or the whole (shared), in the input's type. Borrows. */
@@ -38,42 +43,46 @@ typedef struct tp__fetch {
 } tp__fetch;
 
 typedef struct tp__program_info {
-  double flops_per_example;    /* multiply-adds x 2, without element-wise work */
-  uint64_t activation_bytes;   /* memory planned for values, all threads */
-  uint64_t weight_bytes;       /* packed copies of weights and partial sums */
-  int chunk;                   /* examples that one thread takes together */
+  double flops_per_example;  /* multiply-adds x 2, without element-wise work */
+  uint64_t activation_bytes; /* memory planned for values, all threads */
+  uint64_t weight_bytes;     /* packed copies of weights and partial sums */
+  int chunk;                 /* examples that one thread takes together */
 } tp__program_info;
 
 struct tp__backend {
-  const char *name;  /* "cpu" */
-  char device[128];  /* for people: "2 threads, AVX-512" */
-  int replicas;      /* 1 on the CPU: the global batch is batch x replicas */
+  const char *name; /* "cpu" */
+  char device[128]; /* for people: "2 threads, AVX-512" */
+  int replicas;     /* 1 on the CPU: the global batch is batch x replicas */
   void (*free)(tp__backend *backend);
 
   /* Copies the tensors (f32) to the device. Returns: state_free. */
-  tp_status (*state_new)(tp__backend *backend, const tp__tensors *initial, tp__state **state, tp_error *err);
+  tp_status (*state_new)(tp__backend *backend, const tp__tensors *initial, tp__state **state,
+                         tp_error *err);
   void (*state_free)(tp__state *state);
-  /* Overwrites, or reads back, those tensors of the state whose names are in the set; a name or shape that the state does not have
-   * is an error. */
+  /* Overwrites, or reads back, those tensors of the state whose names are in the set; a name or
+   * shape that the state does not have is an error. */
   tp_status (*state_write)(tp__state *state, const tp__tensors *from, tp_error *err);
   tp_status (*state_read)(tp__state *state, tp__tensors *into, tp_error *err);
 
-  /* Every PARAM of the graph must be in the state. The graph is not kept. Returns: program_free, before the state's. */
+  /* Every PARAM of the graph must be in the state. The graph is not kept. Returns: program_free,
+   * before the state's. */
   tp_status (*compile)(tp__backend *backend, const tp__graph *graph, tp__state *state,
                        const tp__compile_options *options, tp__program **program, tp_error *err);
   void (*program_free)(tp__program *program);
   void (*program_info)(const tp__program *program, tp__program_info *info);
 
   /* 1 <= n <= batch examples. Every INPUT of the graph must be fed. */
-  tp_status (*run)(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch, size_t n_fetches,
-                   int64_t n, tp_error *err);
+  tp_status (*run)(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
+                   size_t n_fetches, int64_t n, tp_error *err);
 };
 
-/* The CPU: borrows the pool, which must outlive it. The environment variable TEPAL_CPU (baseline, avx2, avx512) caps the instruction set; a value
- * that this processor lacks, or a wrong one, is TP_ERR_DEVICE. */
+/* The CPU: borrows the pool, which must outlive it. The environment variable TEPAL_CPU (baseline,
+ * avx2, avx512) caps the instruction set; a value that this processor lacks, or a wrong one, is
+ * TP_ERR_DEVICE. */
 tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err) TP_CHECKED;
 
-/* Multiply-add peak of this machine in GFLOP/s with the pool's threads and the chosen instruction set, measured for about `seconds`. */
+/* Multiply-add peak of this machine in GFLOP/s with the pool's threads and the chosen instruction
+ * set, measured for about `seconds`. */
 double tp__cpu_peak_gflops(tp__backend *backend, double seconds);
 
 #endif

@@ -1,13 +1,14 @@
-/* base - what every room stands on: status and error, checked sizes, arena, growable buffer, files, clock.
+/* base - what every room stands on: status and error, checked sizes, arena, growable buffer, files,
+ * clock.
  *
- *   error    tp__fail writes the fact (deepest frame), tp__at puts a place in front of it (each frame on the way up)
- *   sizes    multiplications and additions of sizes that come from files are checked
- *   arena    many small objects with one owner, freed together
- *   buffer   bytes that grow up to a maximum it is born with
- *   files    read whole with a limit; write to a temporary name, sync, rename
+ *   error    tp__fail writes the fact (deepest frame), tp__at puts a place in front of it (each
+ * frame on the way up) sizes    multiplications and additions of sizes that come from files are
+ * checked arena    many small objects with one owner, freed together buffer   bytes that grow up to
+ * a maximum it is born with files    read whole with a limit; write to a temporary name, sync,
+ * rename
  *
- * Rules: includes nothing of the other rooms. No globals. Nothing exits, prints or aborts for an outside cause.
- * See also: pool.h (threads), rng.h (counter-based random numbers), log.h.
+ * Rules: includes nothing of the other rooms. No globals. Nothing exits, prints or aborts for an
+ * outside cause. See also: pool.h (threads), rng.h (counter-based random numbers), log.h.
  */
 #ifndef TP_BASE_H
 #define TP_BASE_H
@@ -22,17 +23,19 @@
 
 /* ---- error ---- */
 
-/* Writes the fact into err (may be NULL) and returns status, so that `return tp__fail(...)` is the usual form. */
+/* Writes the fact into err (may be NULL) and returns status, so that `return tp__fail(...)` is the
+ * usual form. */
 tp_status tp__fail(tp_error *err, tp_status status, const char *format, ...) TP_PRINTF(3, 4);
 
-/* Puts "place: " in front of the text that err holds and returns err's status (TP_ERR_INTERNAL if err is NULL). Only
- * after a failure. */
+/* Puts "place: " in front of the text that err holds and returns err's status (TP_ERR_INTERNAL if
+ * err is NULL). Only after a failure. */
 tp_status tp__at(tp_error *err, tp_status status, const char *format, ...) TP_PRINTF(3, 4);
 
 /* Out of memory, the same text everywhere. */
 tp_status tp__no_memory(tp_error *err, size_t bytes);
 
-/* Runs a call that returns tp_status; on failure returns from the caller with it. Only where nothing needs clean-up. */
+/* Runs a call that returns tp_status; on failure returns from the caller with it. Only where
+ * nothing needs clean-up. */
 #define TP__TRY(call)                                                                              \
   do {                                                                                             \
     tp_status tp__try_ = (call);                                                                   \
@@ -51,7 +54,8 @@ static inline bool tp__add_size(size_t a, size_t b, size_t *out)
   return !__builtin_add_overflow(a, b, out);
 }
 
-/* calloc with an error that names the need. count or size of 0 gives a valid pointer. Returns: caller frees. */
+/* calloc with an error that names the need. count or size of 0 gives a valid pointer. Returns:
+ * caller frees. */
 void *tp__calloc(size_t count, size_t size, tp_error *err);
 
 /* 64-byte aligned, zeroed; free with free(). Returns: caller frees. */
@@ -88,7 +92,8 @@ typedef struct tp__buffer {
 
 void tp__buffer_init(tp__buffer *buffer, size_t max);
 tp_status tp__buffer_reserve(tp__buffer *buffer, size_t capacity, tp_error *err) TP_CHECKED;
-tp_status tp__buffer_add(tp__buffer *buffer, const void *data, size_t size, tp_error *err) TP_CHECKED;
+tp_status tp__buffer_add(tp__buffer *buffer, const void *data, size_t size,
+                         tp_error *err) TP_CHECKED;
 tp_status tp__buffer_printf(tp__buffer *buffer, tp_error *err, const char *format, ...)
     TP_PRINTF(3, 4) TP_CHECKED;
 void tp__buffer_free(tp__buffer *buffer); /* also takes one that was never used, if zeroed */
@@ -98,9 +103,10 @@ void tp__buffer_free(tp__buffer *buffer); /* also takes one that was never used,
 /* Reads a whole file; an error names path and reason; larger than the buffer's max is an error. */
 tp_status tp__file_read(const char *path, tp__buffer *into, tp_error *err) TP_CHECKED;
 
-/* Writing that never leaves a half-written file under its final name: open, write..., commit (flush, sync, rename, sync
- * of the folder) or cancel (removes the temporary file). A target that is not a regular file (/dev/stdout, /dev/full, a
- * FIFO) is written directly. Errors are TP_ERR_OUTPUT with path and the system's reason. */
+/* Writing that never leaves a half-written file under its final name: open, write..., commit
+ * (flush, sync, rename, sync of the folder) or cancel (removes the temporary file). A target that
+ * is not a regular file (/dev/stdout, /dev/full, a FIFO) is written directly. Errors are
+ * TP_ERR_OUTPUT with path and the system's reason. */
 typedef struct tp__writer {
   FILE *file;
   char *path, *temporary; /* temporary is NULL when written directly */
@@ -113,8 +119,10 @@ tp_status tp__writer_stdout(tp__writer *w, tp_error *err) TP_CHECKED;
 tp_status tp__writer_write(tp__writer *w, const void *data, size_t size, tp_error *err) TP_CHECKED;
 tp_status tp__writer_printf(tp__writer *w, tp_error *err, const char *format, ...)
     TP_PRINTF(3, 4) TP_CHECKED;
-tp_status tp__writer_commit(tp__writer *w, tp_error *err) TP_CHECKED; /* ends the writer, also on failure */
-/* Another final name, before commit; for names that hold a count known only at the end. Same folder. */
+tp_status tp__writer_commit(tp__writer *w,
+                            tp_error *err) TP_CHECKED; /* ends the writer, also on failure */
+/* Another final name, before commit; for names that hold a count known only at the end. Same
+ * folder. */
 tp_status tp__writer_rename(tp__writer *w, const char *path, tp_error *err) TP_CHECKED;
 void tp__writer_cancel(tp__writer *w); /* does nothing after commit, or on a zeroed writer */
 

@@ -7,7 +7,8 @@ const char *tp_status_text(tp_status status)
 {
   switch (status) {
 #define TP__CASE(name, code, text)                                                                 \
-  case name: return text;
+  case name:                                                                                       \
+    return text;
     TP_STATUS_MAP(TP__CASE)
 #undef TP__CASE
   }

@@ -1,4 +1,5 @@
-/* job - what a long piece of work needs of the caller's context: threads, a log, progress, a wish to stop. */
+/* job - what a long piece of work needs of the caller's context: threads, a log, progress, a wish
+ * to stop. */
 #ifndef TP_JOB_H
 #define TP_JOB_H
 

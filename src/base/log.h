@@ -7,7 +7,8 @@
 typedef enum tp__level { TP__INFO, TP__WARNING } tp__level;
 
 typedef struct tp__log {
-  void (*line)(void *user, tp__level level, const char *text); /* NULL: silent. Text has no line end. */
+  void (*line)(void *user, tp__level level,
+               const char *text); /* NULL: silent. Text has no line end. */
   void *user;
 } tp__log;
 

@@ -1,8 +1,8 @@
 /* pool - see pool.h
  *
- * One mutex guards everything but the loop's next index, which is an atomic counter. A thread looks for an index of the
- * current loop first, then for background work, then sleeps on `wake`. `signals` counts wake-ups, so that one between
- * "found nothing" and "sleep" is not lost.
+ * One mutex guards everything but the loop's next index, which is an atomic counter. A thread looks
+ * for an index of the current loop first, then for background work, then sleeps on `wake`.
+ * `signals` counts wake-ups, so that one between "found nothing" and "sleep" is not lost.
  */
 #include "pool.h"
 
@@ -31,14 +31,14 @@ struct tp__pool {
   struct worker *workers; /* threads - 1 of them; the owner is worker 0 */
   int started;
   pthread_mutex_t lock;
-  pthread_cond_t wake;  /* workers and a waiting owner: something changed */
-  pthread_cond_t done;  /* the owner: the last worker left the loop, or a source */
+  pthread_cond_t wake; /* workers and a waiting owner: something changed */
+  pthread_cond_t done; /* the owner: the last worker left the loop, or a source */
   uint64_t signals;
   bool quit;
   /* the current loop */
-  uint64_t loop;  /* its number */
-  int in_flight;  /* workers inside it */
-  bool open;      /* workers may enter */
+  uint64_t loop; /* its number */
+  int in_flight; /* workers inside it */
+  bool open;     /* workers may enter */
   tp__index_fn fn;
   void *arg;
   size_t count;
@@ -118,7 +118,8 @@ static int usable_processors(void)
 tp_status tp__pool_new(int threads, tp__pool **pool, tp_error *err)
 {
   if (threads < 0 || threads > 1024)
-    return tp__fail(err, TP_ERR_USAGE, "threads must be 0 (all processors) to 1024, not %d", threads);
+    return tp__fail(err, TP_ERR_USAGE, "threads must be 0 (all processors) to 1024, not %d",
+                    threads);
   if (threads == 0) threads = usable_processors();
   tp__pool *p = tp__calloc(1, sizeof *p, err);
   if (p == NULL) return TP_ERR_INTERNAL;

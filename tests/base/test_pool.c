@@ -1,5 +1,6 @@
-/* Proves that loops run every index once for any number of threads, that background work goes on between and during
- * loops, and that a waiting owner helps. Hostile case: a source that is removed while it works. */
+/* Proves that loops run every index once for any number of threads, that background work goes on
+ * between and during loops, and that a waiting owner helps. Hostile case: a source that is removed
+ * while it works. */
 #include "../testing.h"
 
 #include <stdatomic.h>
@@ -40,7 +41,8 @@ static bool one_unit(void *arg, int worker)
   (void)worker;
   struct units *u = arg;
   int left = atomic_load(&u->left);
-  while (left > 0 && !atomic_compare_exchange_weak(&u->left, &left, left - 1)) {}
+  while (left > 0 && !atomic_compare_exchange_weak(&u->left, &left, left - 1)) {
+  }
   if (left <= 0) return false;
   atomic_fetch_add(&u->done, 1);
   if (left == 1) tp__pool_wake(u->pool);

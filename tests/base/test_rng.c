@@ -1,5 +1,6 @@
-/* Proves that Philox gives the published numbers, and that the derived draws are in range and evenly spread.
- * Expected numbers: the known-answer vectors that the authors publish with Random123 (kat_vectors, philox4x32 10). */
+/* Proves that Philox gives the published numbers, and that the derived draws are in range and
+ * evenly spread. Expected numbers: the known-answer vectors that the authors publish with Random123
+ * (kat_vectors, philox4x32 10). */
 #include "../testing.h"
 
 #include "base/rng.h"

@@ -62,7 +62,8 @@ static void fill(tp__tensor *t, const char *network)
   double limit[2];
   limits(strrchr(t->name, '/') + 1, &t->shape, limit);
   if (strcmp(network, "resnet50") == 0 && strcmp(t->name, "conv1_conv/kernel") == 0)
-    for (int i = 0; i < 2; i++) limit[i] /= 64; /* its pixels are hundreds, where others' are ones */
+    for (int i = 0; i < 2; i++)
+      limit[i] /= 64; /* its pixels are hundreds, where others' are ones */
   float *w = t->data;
   size_t n = tp__shape_elements(&t->shape, 0);
   uint32_t start = start_of(t->name);
