@@ -84,16 +84,6 @@ static void shuffle(struct drawing *d, size_t total)
 
 /* ---- lists ---- */
 
-static tp_status write_list(const tp__out_folder *out, const char *name, const tp__buffer *text,
-                            tp_error *err)
-{
-  char *path = tp__out_folder_entry(out, name, false, err);
-  if (path == NULL) return TP_ERR_INTERNAL;
-  tp_status status = tp__file_write(path, text->data, text->size, err);
-  free(path);
-  return status;
-}
-
 /* labels.txt, and for the test split the truth and an example of what to hand in. */
 static tp_status write_lists(const tp__out_folder *out, const struct drawing *test, size_t total,
                              tp_error *err)
@@ -114,9 +104,11 @@ static tp_status write_lists(const tp__out_folder *out, const struct drawing *te
         tp__buffer_printf(&truth, err, "%s,%u\n", id, (unsigned)(test->order[i] / test->count));
     if (status == TP_OK) status = tp__buffer_printf(&sample, err, "%s,0\n", id);
   }
-  if (status == TP_OK) status = write_list(out, "labels.txt", &labels, err);
-  if (status == TP_OK && total > 0) status = write_list(out, "test_labels.csv", &truth, err);
-  if (status == TP_OK && total > 0) status = write_list(out, "sample_submission.csv", &sample, err);
+  if (status == TP_OK) status = tp__out_folder_write(out, "labels.txt", &labels, err);
+  if (status == TP_OK && total > 0)
+    status = tp__out_folder_write(out, "test_labels.csv", &truth, err);
+  if (status == TP_OK && total > 0)
+    status = tp__out_folder_write(out, "sample_submission.csv", &sample, err);
   tp__buffer_free(&labels);
   tp__buffer_free(&truth);
   tp__buffer_free(&sample);

@@ -199,6 +199,16 @@ static bool move_entry(const char *path, const char *name, void *arg)
   return m->status == TP_OK;
 }
 
+tp_status tp__out_folder_write(const tp__out_folder *out, const char *name, const tp__buffer *text,
+                               tp_error *err)
+{
+  char *path = tp__out_folder_entry(out, name, false, err);
+  if (path == NULL) return TP_ERR_INTERNAL;
+  tp_status status = tp__file_write(path, text->data, text->size, err);
+  free(path);
+  return status;
+}
+
 tp_status tp__out_folder_commit(tp__out_folder *out, tp_error *err)
 {
   struct move m = {out, TP_OK, err};

@@ -23,6 +23,10 @@ tp_status tp__out_folder_open(tp__out_folder *out, const char *path, bool overwr
  * made. NULL with err set on failure. */
 char *tp__out_folder_entry(const tp__out_folder *out, const char *name, bool folder, tp_error *err);
 
+/* A file of that name in the folder. */
+tp_status tp__out_folder_write(const tp__out_folder *out, const char *name, const tp__buffer *text,
+                               tp_error *err) TP_CHECKED;
+
 /* Removes what was there before and moves the new entries to their place. Ends the writing, also on
  * failure. */
 tp_status tp__out_folder_commit(tp__out_folder *out, tp_error *err) TP_CHECKED;

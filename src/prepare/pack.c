@@ -95,16 +95,6 @@ static tp_status write_part(struct tp__packing *p, const tp__out_folder *out, in
   return status;
 }
 
-static tp_status write_text(const tp__out_folder *out, const char *name, const tp__buffer *text,
-                            tp_error *err)
-{
-  char *path = tp__out_folder_entry(out, name, false, err);
-  if (path == NULL) return TP_ERR_INTERNAL;
-  tp_status status = tp__file_write(path, text->data, text->size, err);
-  free(path);
-  return status;
-}
-
 static tp_status write_labels(const struct tp__packing *p, const tp__out_folder *out, tp_error *err)
 {
   size_t n;
@@ -114,7 +104,7 @@ static tp_status write_labels(const struct tp__packing *p, const tp__out_folder 
   tp_status status = TP_OK;
   for (size_t i = 0; i < n && status == TP_OK; i++)
     status = tp__buffer_printf(&text, err, "%s\n", name[i]);
-  if (status == TP_OK && n > 0) status = write_text(out, "labels.txt", &text, err);
+  if (status == TP_OK && n > 0) status = tp__out_folder_write(out, "labels.txt", &text, err);
   tp__buffer_free(&text);
   return status;
 }
@@ -138,7 +128,8 @@ static tp_status write_bad(const struct tp__packing *p, const tp__out_folder *ou
     status = tp__bad_records_print(&one, 1, &text, err);
     ++*count;
   }
-  if (status == TP_OK && *count > 0) status = write_text(out, "bad-records.tsv", &text, err);
+  if (status == TP_OK && *count > 0)
+    status = tp__out_folder_write(out, "bad-records.tsv", &text, err);
   tp__buffer_free(&text);
   return status;
 }
