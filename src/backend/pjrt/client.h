@@ -1,0 +1,79 @@
+/* client - devices, programs and buffers of one plugin: the PJRT calls that are needed, checked.
+ *
+ * Ownership is plain: what a function returns is freed by the function that its comment names,
+ * before the client. Errors carry the plugin's own words and PJRT's code; TP_ERR_DEVICE. Handles
+ * may be used from several threads, one call on one handle at a time.
+ */
+#ifndef TP_CLIENT_H
+#define TP_CLIENT_H
+
+#include "graph/tensor.h"
+#include "plugin.h"
+
+typedef struct tp__client tp__client;
+typedef struct tp__executable tp__executable;
+typedef struct tp__device_buffer tp__device_buffer;
+typedef struct tp__event tp__event;
+
+/* A named option of a plugin. text NULL: the number. */
+typedef struct tp__client_option {
+  const char *name, *text;
+  int64_t number;
+} tp__client_option;
+
+tp_status tp__client_new(const tp__plugin *plugin, const tp__client_option *option,
+                         size_t n_options, tp__client **client, tp_error *err) TP_CHECKED;
+void tp__client_free(tp__client *client); /* after all that was made with it */
+
+/* Addressable devices. */
+int tp__client_devices(const tp__client *client);
+/* "TPU v3", "cpu" ... The client keeps it. */
+const char *tp__client_device_kind(const tp__client *client, int device);
+/* bytes the device has and uses; false when the plugin does not tell. */
+bool tp__client_memory(const tp__client *client, int device, uint64_t *limit, uint64_t *used);
+
+/* ---- programs ---- */
+
+/* What the compiler says of a program, per device; bytes. */
+typedef struct tp__executable_info {
+  uint64_t argument_bytes, output_bytes, alias_bytes, temporary_bytes, code_bytes;
+  double flops, bytes_accessed, optimal_seconds; /* 0: not told */
+} tp__executable_info;
+
+/* text: a StableHLO module for `replicas` replicas on the first so many devices. cache: a folder
+ * where compiled programs are kept by (text, plugin, versions, options), NULL: none; a damaged or
+ * refused entry is compiled again and replaced. A module that does not compile is kept as a file
+ * whose path the error names, with the operator that the compiler names. Returns:
+ * tp__executable_free. */
+tp_status tp__executable_new(tp__client *client, const char *text, size_t length, int replicas,
+                             const char *cache, tp__executable **executable,
+                             tp_error *err) TP_CHECKED;
+void tp__executable_free(tp__executable *executable);
+void tp__executable_info_of(const tp__executable *executable, tp__executable_info *info);
+bool tp__executable_cached(const tp__executable *executable); /* it came from the cache */
+
+/* ---- buffers: on one device ---- */
+
+/* Copies data (row-major, of this type and shape) to the device; data may change after the return.
+ * Returns: tp__device_buffer_free. */
+tp_status tp__device_buffer_new(tp__client *client, int device, tp__dtype dtype,
+                                const tp__shape *shape, const void *data,
+                                tp__device_buffer **buffer, tp_error *err) TP_CHECKED;
+void tp__device_buffer_free(tp__device_buffer *buffer);
+/* Starts the copy of a buffer to data (its whole size); event: wait, then data is there. */
+tp_status tp__device_buffer_read(tp__device_buffer *buffer, void *data, size_t size,
+                                 tp__event **event, tp_error *err) TP_CHECKED;
+
+/* ---- running ---- */
+
+/* Starts the program on all its replicas. argument [replicas][n_arguments] (those donated are gone
+ * afterwards and still have to be freed); result [replicas][n_results] receives new buffers;
+ * event [replicas] may be NULL. */
+tp_status tp__executable_run(tp__executable *executable, tp__device_buffer *const *argument,
+                             size_t n_arguments, tp__device_buffer **result, size_t n_results,
+                             tp__event **event, tp_error *err) TP_CHECKED;
+
+/* Waits for, and frees, the event; gives its error. NULL is done. */
+tp_status tp__event_wait(tp__event *event, tp_error *err) TP_CHECKED;
+
+#endif
