@@ -36,8 +36,8 @@ static tp_status one_step(struct bench *b, bool training, int64_t iteration, tp_
 {
   if (training)
     return tp__learner_step(b->learner, &b->batch, NULL, 1e-3f, iteration, b->losses, b->scores,
-                            err);
-  return tp__learner_score(b->learner, &b->batch, b->losses, b->scores, err);
+                            NULL, err);
+  return tp__learner_score(b->learner, &b->batch, b->losses, b->scores, NULL, err);
 }
 
 /* Processor seconds of all threads. */

@@ -197,7 +197,7 @@ tp_status tp_model_predict(tp_model *m, const float *pixels, int64_t n, float *p
   for (int64_t i = 0; i < n; i += BATCH) {
     tp__batch b = {.n = n - i < BATCH ? n - i : BATCH, .pixels = pixels + (size_t)i * picture};
     TP__TRY(tp__learner_score(m->learner, &b, NULL, probabilities + i * m->identity.spec.classes,
-                              error));
+                              NULL, error));
   }
   return TP_OK;
 }
@@ -218,7 +218,7 @@ tp_status tp_model_predict_image(tp_model *m, const void *bytes, size_t size, fl
                                     : tp__image_prepare(&recipe, bytes, size, false,
                                                         (tp__key){{0, 0}}, &scratch, pixels, error);
   tp__batch b = {.n = 1, .pixels = pixels};
-  if (status == TP_OK) status = tp__learner_score(m->learner, &b, NULL, probabilities, error);
+  if (status == TP_OK) status = tp__learner_score(m->learner, &b, NULL, probabilities, NULL, error);
   tp__image_scratch_free(&scratch);
   free(pixels);
   return status;

@@ -9,8 +9,11 @@
  * functions, so that the trainer does not know which one it has. Results never depend on the number
  * of threads or replicas' timing.
  *
- * Here: cpu/ (our own kernels, planner and executor). Neighbours: graph is all that comes in; train
- * calls.
+ * A run may be in flight while the next one is prepared: submit returns once the feeds are taken,
+ * wait when the fetched values are there. Runs on one state take effect in the order of submit.
+ *
+ * Here: cpu/ (our own kernels, planner and executor), pjrt/ (TPUs, GPUs: StableHLO through a
+ * plugin). Neighbours: graph is all that comes in; train calls.
  */
 #ifndef TP_BACKEND_H
 #define TP_BACKEND_H
@@ -21,13 +24,20 @@
 typedef struct tp__backend tp__backend;
 typedef struct tp__state tp__state;
 typedef struct tp__program tp__program;
+typedef struct tp__pending tp__pending; /* a run in flight */
 
 typedef struct tp__compile_options {
   int64_t batch;  /* the most examples of one run, over all replicas */
   bool reference; /* plain loops for every operator, no rewriting: what the fast paths are tested
                      against */
-  uint64_t memory_limit; /* bytes the program may allocate; 0: no limit. Over it: TP_ERR_DEVICE
-                            naming need and limit */
+  uint64_t memory_limit;  /* bytes the program may allocate; 0: no limit. Over it: TP_ERR_DEVICE
+                             naming need and limit */
+  const char *byte_input; /* on a remote device: this f32 input is fed as u8, 0...255; NULL: none */
+  bool bf16;              /* multiply in bfloat16 where numbers allow it; parameters, sums,
+                             statistics and loss stay f32 */
+  bool local_statistics;  /* batch statistics of each replica alone, as Keras on TPUs */
+  int accumulate; /* the examples of a run go through in so many parts and their gradients are
+                     added; 0: as many as memory asks for. The CPU takes few at a time anyway */
 } tp__compile_options;
 
 /* data points at n rows (per example) or the whole (shared), in the input's type. Borrows. */
@@ -47,12 +57,14 @@ typedef struct tp__program_info {
   uint64_t activation_bytes; /* memory planned for values, all threads */
   uint64_t weight_bytes;     /* packed copies of weights and partial sums */
   int chunk;                 /* examples that one thread takes together */
+  int parts;                 /* that a run is taken in (accumulate), 1 or more */
 } tp__program_info;
 
 struct tp__backend {
   const char *name; /* "cpu" */
   char device[128]; /* for people: "2 threads, AVX-512" */
   int replicas;     /* 1 on the CPU: the global batch is batch x replicas */
+  bool remote;      /* data cross to a device: fewer bytes and fewer waits pay */
   void (*free)(tp__backend *backend);
 
   /* Copies the tensors (f32) to the device. Returns: state_free. */
@@ -74,6 +86,14 @@ struct tp__backend {
   /* 1 <= n <= batch examples. Every INPUT of the graph must be fed. */
   tp_status (*run)(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
                    size_t n_fetches, int64_t n, tp_error *err);
+  /* run in two halves: feeds are free after the first, fetched values (whose places must stay) are
+   * there after the second, which takes pending in any case. NULL is done: the CPU's. */
+  tp_status (*submit)(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
+                      size_t n_fetches, int64_t n, tp__pending **pending, tp_error *err);
+  tp_status (*wait)(tp__pending *pending, tp_error *err);
+  /* Seconds since the last reset in which the device had nothing to do. NULL: not known, as on the
+   * CPU, whose threads also do the input's work. */
+  double (*idle)(tp__backend *backend, bool reset);
 };
 
 /* The CPU: borrows the pool, which must outlive it. The environment variable TEPAL_CPU (baseline,

@@ -167,7 +167,7 @@ static tp_status run_pass(struct pass *p, tp_error *err)
   for (int64_t s = 0; s < steps; s++) {
     tp__batch b;
     TP__TRY(tp__pipeline_next(p->input, &b, err));
-    TP__TRY(tp__learner_score(p->learner, &b, NULL, p->scores, err));
+    TP__TRY(tp__learner_score(p->learner, &b, NULL, p->scores, NULL, err));
     for (int64_t i = 0; i < b.n; i++) {
       float *row = p->sum + (size_t)b.example[i] * (size_t)p->classes;
       for (int c = 0; c < p->classes; c++) row[c] += p->weight * p->scores[i * p->classes + c];

@@ -9,6 +9,18 @@
 #include "learner.h"
 #include "schedule.h"
 
+/* A step, or a validation batch, whose results the device may not have given yet. */
+typedef struct tp__flight {
+  bool open;
+  tp__pending *pending;
+  int64_t n;
+  int32_t *labels;        /* [batch] */
+  float *weights;         /* [batch], used when weighted */
+  float *losses, *scores; /* [batch], [batch, classes] */
+  bool weighted;
+  tp__metrics *metrics; /* that they count for */
+} tp__flight;
+
 typedef struct tp__fitter {
   const tp__job *job;
   tp__backend *backend;
@@ -33,9 +45,8 @@ typedef struct tp__fitter {
   tp__metrics metrics, val_metrics;
   float *class_weight; /* [classes] */
   bool weighted;
-  float *example_weight; /* [batch] */
-  float *losses;         /* [batch] */
-  float *scores;         /* [batch, classes] */
+  tp__flight flight[2]; /* one in flight while the next is prepared */
+  int turn;             /* the one to take next; it is not open */
   int batch;
   double saved_at;   /* tp__now() of the last checkpoint */
   int saves;         /* checkpoints written by this process */
@@ -56,9 +67,16 @@ tp_status tp__fitter_phase(tp__fitter *f, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err) TP_CHECKED;
 /* Two steps and one validation batch; says memory and expected time. */
 tp_status tp__fitter_dry_run(tp__fitter *f, tp_error *err) TP_CHECKED;
+
+/* fit_step.c: steps and validation. The results of a step may still be in flight after it. */
+tp_status tp__fitter_make_flights(tp__fitter *f, tp_error *err) TP_CHECKED;
+void tp__fitter_free_flights(tp__fitter *f);
 /* One training step; n = 0 at the end of the epochs that were sought for. */
 tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err) TP_CHECKED;
+/* Waits for what is in flight: metrics and state are then those after the last step. */
+tp_status tp__fitter_settle(tp__fitter *f, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err) TP_CHECKED;
+float tp__fitter_rate(const tp__fitter *f); /* of the next step */
 
 /* fit_save.c */
 tp_status tp__fitter_sync(tp__fitter *f, tp_error *err) TP_CHECKED; /* device -> weights, trained */

@@ -105,85 +105,6 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
   return TP_OK;
 }
 
-/* ---- one step, one validation ---- */
-
-static float rate_now(const tp__fitter *f)
-{
-  return tp__plateau_rate(&f->state.plateau, tp__schedule_rate(&f->schedule, f->state.iteration));
-}
-
-static tp_status learn(tp__fitter *f, const tp__batch *b, const float *weights, tp_error *err)
-{
-  const float *features = NULL;
-  if (f->train_features.row == NULL)
-    return tp__learner_step(f->learner, b, weights, rate_now(f), f->state.iteration, f->losses,
-                            f->scores, err);
-  TP__TRY(tp__feature_memory_get(&f->train_features, f->learner, b, &features, err));
-  return tp__learner_step_on(f->learner, features, b, weights, rate_now(f), f->state.iteration,
-                             f->losses, f->scores, err);
-}
-
-static tp_status score(tp__fitter *f, const tp__batch *b, tp_error *err)
-{
-  const float *features = NULL;
-  if (f->val_features.row == NULL)
-    return tp__learner_score(f->learner, b, f->losses, f->scores, err);
-  TP__TRY(tp__feature_memory_get(&f->val_features, f->learner, b, &features, err));
-  return tp__learner_score_on(f->learner, features, b, f->losses, f->scores, err);
-}
-
-tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err)
-{
-  tp__batch b;
-  TP__TRY(tp__pipeline_next(f->train_input, &b, err));
-  *n = b.n;
-  if (b.n == 0) return TP_OK; /* the end of the epochs that were sought for */
-  /* A batch whose pictures are all damaged is passed over: the last one delivered ends the epoch.
-   */
-  f->state.step = b.last ? tp__pipeline_steps(f->train_input) : b.step + 1;
-  for (int64_t i = 0; i < b.n; i++) f->example_weight[i] = f->class_weight[b.labels[i]];
-  double since = tp__now();
-  const float *weights = f->weighted ? f->example_weight : NULL;
-  TP__TRY(learn(f, &b, weights, err));
-  f->compute += tp__now() - since;
-  f->state.iteration++;
-  tp__metrics_add(&f->metrics, b.n, f->scores, b.labels, f->losses, weights);
-  return TP_OK;
-}
-
-tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err)
-{
-  tp__metrics_reset(&f->val_metrics);
-  TP__TRY(tp__pipeline_seek(f->val_input, 0, 0, 1, err));
-  int64_t steps = tp__pipeline_steps(f->val_input);
-  if (most_steps > 0 && steps > most_steps) steps = most_steps;
-  double start = tp__now();
-  for (int64_t s = 0; s < steps; s++) {
-    tp__batch b;
-    TP__TRY(tp__pipeline_next(f->val_input, &b, err));
-    if (b.n == 0) continue;
-    TP__TRY(score(f, &b, err));
-    tp__metrics_add(&f->val_metrics, b.n, f->scores, b.labels, f->losses, NULL);
-    double seconds = tp__now() - start;
-    tp_progress p = {.stage = "validate",
-                     .epoch = f->state.epoch + 1,
-                     .step = s + 1,
-                     .steps = steps,
-                     .images_per_s = (double)f->val_metrics.examples / seconds,
-                     .seconds = seconds,
-                     .seconds_left = seconds / (double)(s + 1) * (double)(steps - s - 1),
-                     .loss = tp__metrics_loss(&f->val_metrics),
-                     .accuracy = tp__metrics_accuracy(&f->val_metrics),
-                     .val_loss = NAN,
-                     .val_accuracy = NAN,
-                     .learning_rate = NAN,
-                     .done = s + 1 == steps};
-    tp__job_progress(f->job, &p);
-    if (tp__job_stopped(f->job)) return TP_STOPPED;
-  }
-  return TP_OK;
-}
-
 /* ---- one epoch ---- */
 
 static void send_progress(const tp__fitter *f, double seconds, int64_t since_examples, bool done)
@@ -204,7 +125,7 @@ static void send_progress(const tp__fitter *f, double seconds, int64_t since_exa
                    .accuracy = tp__metrics_accuracy(&f->metrics),
                    .val_loss = NAN,
                    .val_accuracy = NAN,
-                   .learning_rate = (double)rate_now(f),
+                   .learning_rate = (double)tp__fitter_rate(f),
                    .done = done};
   if (done && f->val != NULL) {
     p.val_loss = tp__metrics_loss(&f->val_metrics);
@@ -213,10 +134,21 @@ static void send_progress(const tp__fitter *f, double seconds, int64_t since_exa
   tp__job_progress(f->job, &p);
 }
 
+static tp_status not_a_number(tp__fitter *f, tp_error *err)
+{
+  return tp__fail(
+      err, TP_ERR_DATA,
+      "the loss is not a number any more (epoch %d, step %lld, rate %g): training ended; try "
+      "a lower learning_rate",
+      f->state.epoch + 1, (long long)f->state.step, (double)tp__fitter_rate(f));
+}
+
 /* Saves the epoch's sums with the checkpoint, so that a resumed epoch reports all of it. */
 static tp_status save_inside_epoch(tp__fitter *f, double seconds, tp_error *err)
 {
   tp__progress_state *s = &f->state;
+  TP__TRY(tp__fitter_settle(f, err));
+  if (!isfinite(f->metrics.loss_sum)) return not_a_number(f, err);
   s->examples = f->metrics.examples;
   s->right = f->metrics.right;
   s->right_5 = f->metrics.right_5;
@@ -238,21 +170,13 @@ static tp_status stop_here(tp__fitter *f, double seconds, tp_error *err)
       f->state.epoch + 1, (long long)f->state.step, f->o->run);
 }
 
-static tp_status not_a_number(tp__fitter *f, tp_error *err)
-{
-  return tp__fail(
-      err, TP_ERR_DATA,
-      "the loss is not a number any more (epoch %d, step %lld, rate %g): training ended; try "
-      "a lower learning_rate",
-      f->state.epoch + 1, (long long)f->state.step, (double)rate_now(f));
-}
-
 static tp_status train_epoch(tp__fitter *f, double *seconds, tp_error *err)
 {
   tp__progress_state *s = &f->state;
   int64_t steps = tp__pipeline_steps(f->train_input);
   double start = tp__now(), told = 0;
   f->compute = 0;
+  if (f->backend->idle != NULL) (void)f->backend->idle(f->backend, true);
   tp__metrics_reset(&f->metrics);
   f->metrics.examples = s->examples;
   f->metrics.right = s->right;
@@ -272,7 +196,10 @@ static tp_status train_epoch(tp__fitter *f, double *seconds, tp_error *err)
                 now - f->saved_at > 60 * f->o->checkpoint_minutes;
     if (save) TP__TRY(save_inside_epoch(f, now - start, err));
   }
+  TP__TRY(tp__fitter_settle(f, err));
+  if (!isfinite(f->metrics.loss_sum)) return not_a_number(f, err);
   *seconds = tp__now() - start;
+  if (f->backend->idle != NULL) f->compute = *seconds - f->backend->idle(f->backend, false);
   return TP_OK;
 }
 
@@ -394,6 +321,7 @@ tp_status tp__fitter_dry_run(tp__fitter *f, tp_error *err)
   for (int i = 0; i < steps; i++) {
     double start = tp__now();
     TP__TRY(tp__fitter_step(f, &n, err));
+    TP__TRY(tp__fitter_settle(f, err));
     if (!isfinite(f->metrics.loss_sum)) return not_a_number(f, err);
     seconds[i] = tp__now() - start;
   }

@@ -233,12 +233,10 @@ static tp_status read_checkpoint(tp__fitter *f, tp_error *err)
 
 static tp_status make_scratch(tp__fitter *f, tp_error *err)
 {
-  size_t batch = (size_t)f->batch, classes = (size_t)f->identity.spec.classes;
+  size_t classes = (size_t)f->identity.spec.classes;
   f->class_weight = tp__calloc(classes, sizeof(float), err);
-  f->example_weight = tp__calloc(batch, sizeof(float), err);
-  f->losses = tp__calloc(batch, sizeof(float), err);
-  f->scores = tp__calloc(batch * classes, sizeof(float), err);
-  if (!f->class_weight || !f->example_weight || !f->losses || !f->scores) return TP_ERR_INTERNAL;
+  if (f->class_weight == NULL) return TP_ERR_INTERNAL;
+  TP__TRY(tp__fitter_make_flights(f, err));
   TP__TRY(tp__metrics_init(&f->metrics, (int)classes, err));
   TP__TRY(tp__metrics_init(&f->val_metrics, (int)classes, err));
   return tp__class_weights_make(f->o->class_weights, f->train, (int)classes, f->job->log,
@@ -272,6 +270,7 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
 
 void tp__fitter_free(tp__fitter *f)
 {
+  tp__fitter_free_flights(f);
   tp__learner_free(f->learner);
   tp__pipeline_free(f->train_input);
   tp__pipeline_free(f->val_input);
@@ -288,7 +287,4 @@ void tp__fitter_free(tp__fitter *f)
   tp__progress_state_free(&f->state);
   tp__identity_free(&f->identity);
   free(f->class_weight);
-  free(f->example_weight);
-  free(f->losses);
-  free(f->scores);
 }

@@ -20,6 +20,7 @@ struct tp__learner {
   bool counts;            /* ... and the number of the step */
   bool averages;          /* slots "ema/NAME" */
   float *example_weights; /* [batch] */
+  uint8_t *bytes;         /* [batch, picture], NULL: pixels go as floats */
   int32_t *no_labels;     /* [batch] zeros, for scoring pictures without labels */
   tp__arena arena;
 };
@@ -181,7 +182,13 @@ static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp
 static tp_status compile(tp__learner *l, const tp__learner_options *o, const tp__net *net,
                          bool split, tp__program **program, tp_error *err)
 {
-  tp__compile_options co = {.batch = o->batch, .reference = o->reference};
+  tp__compile_options co = {.batch = o->batch,
+                            .reference = o->reference,
+                            .memory_limit = o->memory_limit,
+                            .byte_input = l->bytes != NULL ? "pixels" : NULL,
+                            .bf16 = o->bf16,
+                            .local_statistics = o->local_statistics,
+                            .accumulate = o->accumulate};
   tp__graph *cut = NULL;
   if (split) TP__TRY(tp__graph_cut(net->graph, net->features, "features", &cut, err));
   tp_status status =
@@ -219,7 +226,11 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
   l->example_weights = tp__calloc((size_t)o->batch, sizeof *l->example_weights, err);
   l->no_labels = tp__calloc((size_t)o->batch, sizeof *l->no_labels, err);
   if (l->example_weights == NULL || l->no_labels == NULL) goto out;
-  bool split = !o->score_only && o->last_n == 0;
+  if (o->bytes && backend->remote) {
+    l->bytes = tp__calloc_aligned((size_t)o->batch * l->picture, 1, err);
+    if (l->bytes == NULL) goto out;
+  }
+  bool split = !o->score_only && o->last_n == 0 && !o->whole;
   status = build_scoring(o, &scoring, err);
   if (status == TP_OK) status = check_weights(scoring, weights, err);
   if (status == TP_OK && !o->score_only) status = build_training(l, o, &training, err);
@@ -249,6 +260,7 @@ void tp__learner_free(tp__learner *l)
   free(l->trainable);
   free(l->example_weights);
   free(l->no_labels);
+  free(l->bytes);
   free(l->extracted);
   tp__arena_free(&l->arena);
   free(l);
@@ -264,21 +276,41 @@ size_t tp__learner_picture(const tp__learner *l)
   return l->picture;
 }
 
+/* Pixels [n] as the programs take them: rounded to 8 bits where those were asked for. */
+static tp__feed pixels_of(tp__learner *l, const float *pixels, int64_t n)
+{
+  if (l->bytes == NULL) return (tp__feed){"pixels", pixels};
+  size_t count = (size_t)n * l->picture;
+  for (size_t i = 0; i < count; i++) {
+    float x = pixels[i] + 0.5f;
+    l->bytes[i] = (uint8_t)(int)(x < 0 ? 0 : x > 255 ? 255 : x);
+  }
+  return (tp__feed){"pixels", l->bytes};
+}
+
 tp_status tp__learner_extract(tp__learner *l, const float *pixels, int64_t n, float *features,
                               tp_error *err)
 {
   for (int64_t i = 0; i < n; i += l->batch) {
-    tp__feed feed = {"pixels", pixels + (size_t)i * l->picture};
+    int64_t rows = n - i < l->batch ? n - i : l->batch;
+    tp__feed feed = pixels_of(l, pixels + (size_t)i * l->picture, rows);
     tp__fetch fetch = {"features", features + (size_t)i * l->features};
-    TP__TRY(l->backend->run(l->backbone, &feed, 1, &fetch, 1, n - i < l->batch ? n - i : l->batch,
-                            err));
+    TP__TRY(l->backend->run(l->backbone, &feed, 1, &fetch, 1, rows, err));
   }
   return TP_OK;
 }
 
+static tp_status go(tp__learner *l, tp__program *program, const tp__feed *feed, size_t n_feeds,
+                    tp__fetch fetch[2], int64_t n, tp__pending **pending, tp_error *err)
+{
+  if (pending == NULL) return l->backend->run(program, feed, n_feeds, fetch, 2, n, err);
+  return l->backend->submit(program, feed, n_feeds, fetch, 2, n, pending, err);
+}
+
 /* input: "pixels" or "features". */
 static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const float *weights,
-                      float rate, int64_t iteration, float *losses, float *scores, tp_error *err)
+                      float rate, int64_t iteration, float *losses, float *scores,
+                      tp__pending **pending, tp_error *err)
 {
   float number = (float)(iteration + 1), share = 1.0f / (float)b->n;
   for (int64_t i = 0; i < b->n; i++)
@@ -289,55 +321,63 @@ static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const 
   if (l->counts) feed[n++] = (tp__feed){"step", &number};
   if (l->dropout) feed[n++] = (tp__feed){"keys", b->keys};
   tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
-  return l->backend->run(l->training, feed, n, fetch, 2, b->n, err);
+  return go(l, l->training, feed, n, fetch, b->n, pending, err);
 }
 
 static tp_status score(tp__learner *l, tp__feed input, const tp__batch *b, float *losses,
-                       float *scores, tp_error *err)
+                       float *scores, tp__pending **pending, tp_error *err)
 {
   tp__feed feed[] = {input, {"labels", losses != NULL ? b->labels : l->no_labels}};
   tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
-  return l->backend->run(l->scoring, feed, 2, fetch, 2, b->n, err);
+  return go(l, l->scoring, feed, 2, fetch, b->n, pending, err);
 }
 
 tp_status tp__learner_step_on(tp__learner *l, const float *features, const tp__batch *b,
                               const float *weights, float rate, int64_t iteration, float *losses,
-                              float *scores, tp_error *err)
+                              float *scores, tp__pending **pending, tp_error *err)
 {
   tp__feed input = {"features", features};
-  return step(l, input, b, weights, rate, iteration, losses, scores, err);
+  return step(l, input, b, weights, rate, iteration, losses, scores, pending, err);
 }
 
 tp_status tp__learner_score_on(tp__learner *l, const float *features, const tp__batch *b,
-                               float *losses, float *scores, tp_error *err)
+                               float *losses, float *scores, tp__pending **pending, tp_error *err)
 {
   tp__feed input = {"features", features};
-  return score(l, input, b, losses, scores, err);
+  return score(l, input, b, losses, scores, pending, err);
 }
 
 /* What a program starts from: the batch's pixels, or their features. */
 static tp_status input_of(tp__learner *l, const tp__batch *b, tp__feed *input, tp_error *err)
 {
-  *input = (tp__feed){"pixels", b->pixels};
-  if (l->features == 0) return TP_OK;
+  if (l->features == 0) {
+    *input = pixels_of(l, b->pixels, b->n);
+    return TP_OK;
+  }
   *input = (tp__feed){"features", l->extracted};
   return tp__learner_extract(l, b->pixels, b->n, l->extracted, err);
 }
 
 tp_status tp__learner_step(tp__learner *l, const tp__batch *b, const float *weights, float rate,
-                           int64_t iteration, float *losses, float *scores, tp_error *err)
+                           int64_t iteration, float *losses, float *scores, tp__pending **pending,
+                           tp_error *err)
 {
   tp__feed input;
   TP__TRY(input_of(l, b, &input, err));
-  return step(l, input, b, weights, rate, iteration, losses, scores, err);
+  return step(l, input, b, weights, rate, iteration, losses, scores, pending, err);
 }
 
 tp_status tp__learner_score(tp__learner *l, const tp__batch *b, float *losses, float *scores,
-                            tp_error *err)
+                            tp__pending **pending, tp_error *err)
 {
   tp__feed input;
   TP__TRY(input_of(l, b, &input, err));
-  return score(l, input, b, losses, scores, err);
+  return score(l, input, b, losses, scores, pending, err);
+}
+
+tp_status tp__learner_wait(tp__learner *l, tp__pending *pending, tp_error *err)
+{
+  return l->backend->wait(pending, err);
 }
 
 const char *const *tp__learner_trainable(const tp__learner *l, size_t *count)

@@ -27,10 +27,21 @@ typedef struct tp__learner_options {
   float label_smoothing; /* of the loss, in training and in scoring, as a Keras loss */
   int batch;             /* the most examples of one step or score */
   bool score_only;       /* no training program and no slots */
-  bool reference;        /* plain loops: for tests */
+  bool whole; /* not cut at the features, though the backbone is frozen: they could not be
+                 kept, and a remote device would send them back and forth */
+  bool bytes; /* pixels are whole numbers, or may be rounded: a remote device gets them as
+                 8 bits */
+  bool bf16, local_statistics; /* as tp__compile_options, here and below */
+  int accumulate;
+  uint64_t memory_limit;
+  bool reference; /* plain loops: for tests */
 } tp__learner_options;
 
 typedef struct tp__learner tp__learner;
+
+/* A step or score in flight: its results are there after tp__learner_wait, which takes NULL, too.
+ * Who gives no place for it (pending NULL) waits inside the call. */
+tp_status tp__learner_wait(tp__learner *learner, tp__pending *pending, tp_error *err) TP_CHECKED;
 
 /* weights: all parameters of the network by name (copied). slots: the optimizer's, or NULL or
  * empty: zeros. Errors also when a slot is missing or has another shape. Returns: tp__learner_free.
@@ -42,10 +53,11 @@ void tp__learner_free(tp__learner *learner);
 
 /* One update from a batch. weights [n]: factors of the examples' losses (class weights), NULL: 1.
  * The gradient is that of sum(weight x loss) / n. iteration: 0 for the optimizer's first update.
- * losses [n] (unweighted) and scores [n,classes] (logits) are those before the update. */
+ * losses [n] (unweighted) and scores [n,classes] (logits) are those before the update, and are
+ * there after tp__learner_wait; the batch and the weights may change at once. */
 tp_status tp__learner_step(tp__learner *learner, const tp__batch *batch, const float *weights,
                            float rate, int64_t iteration, float *losses, float *scores,
-                           tp_error *err) TP_CHECKED;
+                           tp__pending **pending, tp_error *err) TP_CHECKED;
 
 /* Numbers in the features of one example when the backbone is frozen as a whole, else 0. */
 size_t tp__learner_features(const tp__learner *learner);
@@ -57,13 +69,14 @@ tp_status tp__learner_extract(tp__learner *learner, const float *pixels, int64_t
 /* tp__learner_step and tp__learner_score from features; the batch's pixels are not read. */
 tp_status tp__learner_step_on(tp__learner *learner, const float *features, const tp__batch *batch,
                               const float *weights, float rate, int64_t iteration, float *losses,
-                              float *scores, tp_error *err) TP_CHECKED;
+                              float *scores, tp__pending **pending, tp_error *err) TP_CHECKED;
 tp_status tp__learner_score_on(tp__learner *learner, const float *features, const tp__batch *batch,
-                               float *losses, float *scores, tp_error *err) TP_CHECKED;
+                               float *losses, float *scores, tp__pending **pending,
+                               tp_error *err) TP_CHECKED;
 
 /* Inference: losses [n] (NULL, or labels must be there) and scores [n,classes]: probabilities. */
 tp_status tp__learner_score(tp__learner *learner, const tp__batch *batch, float *losses,
-                            float *scores, tp_error *err) TP_CHECKED;
+                            float *scores, tp__pending **pending, tp_error *err) TP_CHECKED;
 
 /* The trained parameters' names, in the network's order. */
 const char *const *tp__learner_trainable(const tp__learner *learner, size_t *count);

@@ -173,7 +173,8 @@ static void follow(const plan *p)
     float losses[BATCH], scores[BATCH * LABELS];
     tp__batch batch;
     read_batch(p->run, s, SMALL, labels, &batch);
-    assert_ok(tp__learner_step(l, &batch, NULL, (float)p->rate, (int64_t)s, losses, scores, &err));
+    assert_ok(
+        tp__learner_step(l, &batch, NULL, (float)p->rate, (int64_t)s, losses, scores, NULL, &err));
     compare_step(p->run, s, losses, NULL, scores, labels, p->loss[s], &loss);
     if (s == 0) compare_gradients(p, l);
   }

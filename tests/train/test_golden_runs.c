@@ -38,7 +38,7 @@ static void step(tp__learner *l, const plan *p, size_t s, const tp__schedule *sc
     compare(&w, "rate", s, (double)rate, wanted, 1e-6 * wanted);
   }
   assert_ok(tp__learner_step(l, &batch, p->weighted ? weights : NULL, rate, (int64_t)s, losses,
-                             scores, &err));
+                             scores, NULL, &err));
   compare_step(p->run, s, losses, weights, scores, labels, s == 0 ? p->first_loss : p->loss, loss);
 }
 

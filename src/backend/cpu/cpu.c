@@ -16,6 +16,21 @@ static const char *set_name(const char *name)
   return "baseline vectors";
 }
 
+/* The threads that would go on alone are those that compute: submit is done when it returns. */
+static tp_status cpu_submit(tp__program *program, const tp__feed *feed, size_t n_feeds,
+                            tp__fetch *fetch, size_t n_fetches, int64_t n, tp__pending **pending,
+                            tp_error *err)
+{
+  *pending = NULL;
+  return tp__cpu_run(program, feed, n_feeds, fetch, n_fetches, n, err);
+}
+
+static tp_status cpu_wait(tp__pending *pending, tp_error *err)
+{
+  if (pending == NULL) return TP_OK;
+  return tp__fail(err, TP_ERR_INTERNAL, "the CPU has no run in flight");
+}
+
 tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err)
 {
   const tp__kernels *kernels = NULL;
@@ -38,6 +53,8 @@ tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err)
       .program_free = tp__cpu_program_free,
       .program_info = tp__cpu_program_info,
       .run = tp__cpu_run,
+      .submit = cpu_submit,
+      .wait = cpu_wait,
   };
   int threads = tp__pool_threads(pool);
   snprintf(cpu->base.device, sizeof cpu->base.device, "%d thread%s, %s", threads,
