@@ -176,7 +176,10 @@ typedef struct tp_train_options {
   int fine_tune_layers;   /* 20: the last layers of the backbone; -1, "all": all of them */
   const char *batch_norm; /* "frozen": the moving statistics, unchanged; "batch": layers that
                              are fine-tuned go by the batch and move their statistics */
-  double fine_tune_learning_rate; /* 1e-5, constant */
+  double fine_tune_learning_rate; /* 1e-5 */
+  const char *fine_tune_schedule; /* "constant", "exponential", "cosine"; with the schedule's decay,
+                                     warm-up and final rate */
+  double fine_tune_head_factor;   /* 1: the head learns at so many times that rate */
   int steps_per_epoch;            /* 0: every record once */
   int validation_steps;           /* 0: every record once */
   const char *optimizer;          /* "adam", "sgd" */
@@ -191,7 +194,7 @@ typedef struct tp_train_options {
                                 validated,       kept as the best, and left at the end of a phase */
   const char *schedule;      /* "exponential", "constant", "cosine", "piecewise" */
   double decay_rate;         /* exponential: 0.96 */
-  int decay_steps;           /* exponential: 100; cosine: 0 = all steps of the phase */
+  int decay_steps;           /* exponential: 0 = 100; cosine: 0 = all steps of the phase */
   bool staircase;            /* exponential: true */
   int warmup_steps;          /* cosine: linear from 0 */
   double final_rate;         /* cosine: fraction of learning_rate at the end, 0 */

@@ -6,8 +6,8 @@
  *
  * Phases as DESIGN 3 settles them: stop and plateau watch val_loss, the best checkpoint
  * val_accuracy; fine-tuning starts from the restored best weights with a new optimizer at a
- * constant rate; stop and plateau start afresh; epochs count on. What is reported (history.csv,
- * event files, diagnosis) is the observer's: this room only tells what happened.
+ * rate and schedule of its own; stop and plateau start afresh; epochs count on. What is reported
+ * (history.csv, event files, diagnosis) is the observer's: this room only tells what happened.
  *
  * Files: fit_setup.c opens everything, fit_phase.c runs epochs, fit_save.c writes and restores,
  * fit.c ties them together.

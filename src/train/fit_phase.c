@@ -14,13 +14,8 @@ static int phase_epochs(const tp__fitter *f)
 
 static tp_status make_schedule(tp__fitter *f, tp_error *err)
 {
-  if (f->state.phase == 1) {
-    f->schedule =
-        (tp__schedule){.kind = TP__SCHEDULE_CONSTANT, .rate = f->o->fine_tune_learning_rate};
-    return TP_OK;
-  }
-  int64_t steps = tp__pipeline_steps(f->train_input) * f->o->epochs;
-  return tp__schedule_make(f->o, steps, &f->schedule, err);
+  int64_t steps = tp__pipeline_steps(f->train_input) * phase_epochs(f);
+  return tp__schedule_make(f->o, f->state.phase == 1, steps, &f->schedule, err);
 }
 
 static void make_callbacks(tp__fitter *f, bool fresh)
@@ -84,6 +79,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
       .batch_statistics = strcmp(f->o->batch_norm, "batch") == 0,
       .drop_connect = (float)f->o->drop_connect,
       .optimizer = f->optimizer,
+      .head_factor = f->state.phase == 0 ? 1 : (float)f->o->fine_tune_head_factor,
       .label_smoothing = (float)f->o->label_smoothing,
       .batch = f->batch,
   };

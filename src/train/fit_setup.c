@@ -23,6 +23,7 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
       {"validation_steps", o->validation_steps, 0, 1e9},
       {"learning_rate", o->learning_rate, 1e-30, 1e6},
       {"fine_tune_learning_rate", o->fine_tune_learning_rate, 1e-30, 1e6},
+      {"fine_tune_head_factor", o->fine_tune_head_factor, 1e-6, 1e6},
       {"label_smoothing", o->label_smoothing, 0, 0.999999},
       {"dropout", o->dropout, 0, 0.999999},
       {"drop_connect", o->drop_connect, 0, 0.999999},
@@ -158,6 +159,18 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   return status == TP_OK ? TP_OK : tp__at(err, status, "validation set");
 }
 
+/* Of both phases now: the second's fault is not to be found hours later. */
+static tp_status check_schedules(const tp__fitter *f, tp_error *err)
+{
+  const int epochs[] = {f->o->epochs, f->o->fine_tune_epochs};
+  tp__schedule schedule;
+  for (int phase = 0; phase < 2; phase++)
+    if (epochs[phase] > 0)
+      TP__TRY(tp__schedule_make(
+          f->o, phase == 1, tp__pipeline_steps(f->train_input) * epochs[phase], &schedule, err));
+  return TP_OK;
+}
+
 /* ---- network ---- */
 
 static tp_status load_weights(tp__fitter *f, const tp__net *net, tp_error *err)
@@ -262,6 +275,7 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   tp_status status = open_data(f, &names, err);
   tp__labels_free(&names);
   if (status == TP_OK) status = open_inputs(f, err);
+  if (status == TP_OK) status = check_schedules(f, err);
   if (status == TP_OK) status = make_scratch(f, err);
   if (status == TP_OK) status = f->options->resume ? read_checkpoint(f, err) : open_network(f, err);
   if (status == TP_OK) f->state.data = fingerprint(f);

@@ -14,6 +14,8 @@ struct tp__learner {
   tp__tensors slots;      /* names and shapes of the optimizer's slots; values live in the state */
   const char **trainable; /* names, in the arena; then those of moving statistics */
   size_t n_trainable, n_changing;
+  size_t n_backbone; /* of the trainable: before those of the head */
+  float head_factor; /* 1: the head has no rate of its own */
   int batch;
   size_t picture;         /* numbers in one example's pixels */
   bool dropout;           /* the training program wants keys */
@@ -27,7 +29,7 @@ struct tp__learner {
 
 /* What a program computes besides the network itself. */
 struct wiring {
-  tp__value labels, weights, rate, step, losses, sum;
+  tp__value labels, weights, rate, head_rate, step, losses, sum;
 };
 
 static tp_status add_loss(tp__net *net, float smoothing, struct wiring *w, tp_error *err)
@@ -58,6 +60,7 @@ static tp_status list_trainable(tp__learner *l, const tp__net *net, tp__value *p
     if (!tp__net_trains(net, i)) continue;
     TP__TRY(tp__graph_param(net->graph, p->name, &p->shape, &param[l->n_changing], err));
     TP__TRY(list_name(l, p->name, err));
+    if (!net->layer[p->layer].head) l->n_backbone = l->n_changing;
   }
   l->n_trainable = l->n_changing;
   for (int i = 0; i < net->n_parameters; i++)
@@ -72,6 +75,9 @@ static tp_status add_update(tp__learner *l, tp__net *net, const tp__optimizer *o
   tp__shape scalar = {0}, per_example = tp__shape_make(1, (int64_t[]){TP__N});
   TP__TRY(tp__graph_input(g, "weights", TP__F32, &per_example, &w->weights, err));
   TP__TRY(tp__graph_input(g, "rate", TP__F32, &scalar, &w->rate, err));
+  w->head_rate = w->rate;
+  if (l->head_factor != 1)
+    TP__TRY(tp__graph_input(g, "head_rate", TP__F32, &scalar, &w->head_rate, err));
   l->counts = tp__optimizer_counts(optimizer);
   l->averages = optimizer->ema_momentum > 0;
   w->step = TP__NONE;
@@ -83,8 +89,8 @@ static tp_status add_update(tp__learner *l, tp__net *net, const tp__optimizer *o
   TP__TRY(tp__optimizer_clip(optimizer, g, gradient, l->n_trainable, err));
   for (size_t i = 0; i < l->n_trainable; i++) {
     if (gradient[i] == TP__NONE) continue;
-    TP__TRY(
-        tp__optimizer_add(optimizer, g, param[i], gradient[i], w->rate, w->step, &l->slots, err));
+    tp__value rate = i < l->n_backbone ? w->rate : w->head_rate;
+    TP__TRY(tp__optimizer_add(optimizer, g, param[i], gradient[i], rate, w->step, &l->slots, err));
   }
   return TP_OK;
 }
@@ -222,6 +228,7 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
   if (l == NULL) return status;
   l->backend = backend;
   l->batch = o->batch;
+  l->head_factor = o->head_factor > 0 ? o->head_factor : 1;
   l->picture = (size_t)o->spec.height * (size_t)o->spec.width * 3;
   l->example_weights = tp__calloc((size_t)o->batch, sizeof *l->example_weights, err);
   l->no_labels = tp__calloc((size_t)o->batch, sizeof *l->no_labels, err);
@@ -313,11 +320,13 @@ static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const 
                       tp__pending **pending, tp_error *err)
 {
   float number = (float)(iteration + 1), share = 1.0f / (float)b->n;
+  float head_rate = l->head_factor * rate;
   for (int64_t i = 0; i < b->n; i++)
     l->example_weights[i] = weights != NULL ? weights[i] * share : share;
-  tp__feed feed[6] = {
+  tp__feed feed[7] = {
       input, {"labels", b->labels}, {"weights", l->example_weights}, {"rate", &rate}};
   size_t n = 4;
+  if (l->head_factor != 1) feed[n++] = (tp__feed){"head_rate", &head_rate};
   if (l->counts) feed[n++] = (tp__feed){"step", &number};
   if (l->dropout) feed[n++] = (tp__feed){"keys", b->keys};
   tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};

@@ -24,6 +24,7 @@ typedef struct tp__learner_options {
   bool batch_statistics; /* as tp__net_training */
   float drop_connect;
   tp__optimizer optimizer;
+  float head_factor;     /* the head learns at so many times the rate; 0: as the rest */
   float label_smoothing; /* of the loss, in training and in scoring, as a Keras loss */
   int batch;             /* the most examples of one step or score */
   bool score_only;       /* no training program and no slots */

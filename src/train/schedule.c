@@ -81,40 +81,54 @@ static tp_status make_piecewise(const tp_train_options *o, tp__schedule *s, tp_e
   return TP_OK;
 }
 
-tp_status tp__schedule_make(const tp_train_options *o, int64_t total_steps, tp__schedule *schedule,
-                            tp_error *err)
+static tp_status make_exponential(const tp_train_options *o, tp__schedule *s, tp_error *err)
 {
-  tp__schedule s = {.rate = o->learning_rate};
-  if (strcmp(o->schedule, "constant") == 0) {
+  s->kind = TP__SCHEDULE_EXPONENTIAL;
+  s->decay = o->decay_rate;
+  s->steps = o->decay_steps != 0 ? o->decay_steps : 100;
+  s->staircase = o->staircase;
+  if (s->steps < 1)
+    return tp__fail(err, TP_ERR_USAGE, "decay_steps: %d: wanted 0 or more", o->decay_steps);
+  if (!(s->decay > 0 && s->decay <= 1))
+    return tp__fail(err, TP_ERR_USAGE, "decay_rate: %g: wanted above 0, up to 1", s->decay);
+  return TP_OK;
+}
+
+static tp_status make_cosine(const tp_train_options *o, int64_t total_steps, tp__schedule *s,
+                             tp_error *err)
+{
+  s->kind = TP__SCHEDULE_COSINE;
+  s->decay = o->final_rate;
+  s->warmup = o->warmup_steps;
+  s->steps = o->decay_steps > 0 ? o->decay_steps : total_steps - s->warmup;
+  if (s->warmup < 0 || s->steps < 1)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "warmup_steps %d leaves no step to decay in: the phase has %lld steps",
+                    o->warmup_steps, (long long)total_steps);
+  if (!(s->decay >= 0 && s->decay <= 1))
+    return tp__fail(err, TP_ERR_USAGE, "final_rate: %g: wanted a fraction, 0 to 1", s->decay);
+  return TP_OK;
+}
+
+tp_status tp__schedule_make(const tp_train_options *o, bool fine_tune, int64_t total_steps,
+                            tp__schedule *schedule, tp_error *err)
+{
+  const char *name = fine_tune ? o->fine_tune_schedule : o->schedule;
+  tp__schedule s = {.rate = fine_tune ? o->fine_tune_learning_rate : o->learning_rate};
+  if (strcmp(name, "constant") == 0) {
     s.kind = TP__SCHEDULE_CONSTANT;
-  } else if (strcmp(o->schedule, "exponential") == 0) {
-    s.kind = TP__SCHEDULE_EXPONENTIAL;
-    s.decay = o->decay_rate;
-    s.steps = o->decay_steps;
-    s.staircase = o->staircase;
-    if (s.steps < 1)
-      return tp__fail(err, TP_ERR_USAGE, "decay_steps: %d: wanted 1 or more", o->decay_steps);
-    if (!(s.decay > 0 && s.decay <= 1))
-      return tp__fail(err, TP_ERR_USAGE, "decay_rate: %g: wanted above 0, up to 1", s.decay);
-  } else if (strcmp(o->schedule, "cosine") == 0) {
-    s.kind = TP__SCHEDULE_COSINE;
-    s.decay = o->final_rate;
-    s.warmup = o->warmup_steps;
-    s.steps = o->decay_steps > 0 ? o->decay_steps : total_steps - s.warmup;
-    if (s.warmup < 0 || s.steps < 1)
-      return tp__fail(err, TP_ERR_USAGE,
-                      "warmup_steps %d leaves no step to decay in: the phase has %lld steps",
-                      o->warmup_steps, (long long)total_steps);
-    if (!(s.decay >= 0 && s.decay <= 1))
-      return tp__fail(err, TP_ERR_USAGE, "final_rate: %g: wanted a fraction, 0 to 1", s.decay);
-  } else if (strcmp(o->schedule, "piecewise") == 0) {
+  } else if (strcmp(name, "exponential") == 0) {
+    TP__TRY(make_exponential(o, &s, err));
+  } else if (strcmp(name, "cosine") == 0) {
+    TP__TRY(make_cosine(o, total_steps, &s, err));
+  } else if (strcmp(name, "piecewise") == 0 && !fine_tune) {
     s.kind = TP__SCHEDULE_PIECEWISE;
     TP__TRY(make_piecewise(o, &s, err));
   } else {
-    return tp__fail(
-        err, TP_ERR_USAGE,
-        "schedule: \"%s\" is not known; wanted constant, exponential, cosine or piecewise",
-        o->schedule);
+    return tp__fail(err, TP_ERR_USAGE, "%s: \"%s\" is not known; wanted %s",
+                    fine_tune ? "fine_tune_schedule" : "schedule", name,
+                    fine_tune ? "constant, exponential or cosine"
+                              : "constant, exponential, cosine or piecewise");
   }
   *schedule = s;
   return TP_OK;

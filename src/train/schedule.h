@@ -32,9 +32,10 @@ typedef struct tp__schedule {
  * keeps it. */
 float tp__schedule_rate(const tp__schedule *schedule, int64_t step);
 
-/* Makes the schedule of a training's options; total_steps stands in for decay_steps = 0 of cosine.
+/* Makes the schedule of a training's phase: schedule and learning_rate, or those of fine-tuning;
+ * the other options are shared. total_steps, of the phase, stands in for decay_steps = 0 of cosine.
  * Errors: TP_ERR_USAGE naming the option. */
-tp_status tp__schedule_make(const tp_train_options *options, int64_t total_steps,
+tp_status tp__schedule_make(const tp_train_options *options, bool fine_tune, int64_t total_steps,
                             tp__schedule *schedule, tp_error *err) TP_CHECKED;
 
 /* "exponential: 0.001 x 0.96 every 100 steps, staircase", for the log; writes to text and returns

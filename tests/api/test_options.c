@@ -166,6 +166,8 @@ static void defaults_of_training(void **state)
   same_text(batch_norm);
   same(drop_connect);
   same(fine_tune_learning_rate);
+  same_text(fine_tune_schedule);
+  same(fine_tune_head_factor);
   same(steps_per_epoch);
   same(validation_steps);
   same_text(optimizer);

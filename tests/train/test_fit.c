@@ -122,6 +122,47 @@ static void all_layers_train(void **state)
   }
 }
 
+/* One step of plain SGD: the head goes three times as far, all else comes to the same bits. */
+static void head_has_its_rate(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  attempt a = {0};
+  remains r[2];
+  for (int i = 0; i < 2; i++) {
+    tp_train_options o = tiny_options(b, &data, i == 0 ? "one" : "three");
+    o.epochs = 0;
+    o.fine_tune_epochs = o.steps_per_epoch = 1;
+    o.fine_tune_layers = -1;
+    o.optimizer = "sgd";
+    o.momentum = 0;
+    o.fine_tune_head_factor = i == 0 ? 1 : 3;
+    assert_trains(&a, &o);
+    r[i] = remains_read(o.run, "last.safetensors");
+  }
+  tp_error err = {0};
+  tp__net *net = NULL;
+  tp__tensors fresh = {0};
+  assert_ok(tp__net_build(&r[0].identity.spec, false, &net, &err));
+  assert_ok(tp__net_init(net, 1, &fresh, &err));
+  for (size_t i = 0; i < fresh.count; i++) {
+    const tp__tensor *start = &fresh.item[i];
+    const float *from = start->data, *one = tp__tensors_find(&r[0].weights, start->name)->data;
+    const float *three = tp__tensors_find(&r[1].weights, start->name)->data;
+    size_t bytes = tp__tensor_bytes(start);
+    if (strstr(start->name, "predictions/") == NULL) {
+      assert_memory_equal(one, three, bytes);
+      continue;
+    }
+    assert_memory_not_equal(from, one, bytes);
+    for (size_t k = 0; k < bytes / sizeof(float); k++)
+      assert_true(fabsf(three[k] - from[k] - 3 * (one[k] - from[k])) < 1e-6f);
+  }
+  tp__tensors_free(&fresh);
+  tp__net_free(net);
+  for (int i = 0; i < 2; i++) remains_free(&r[i]);
+}
+
 /* Of one epoch: what is the best, and left, is the average; with a momentum of almost 0 that is
  * what the last step gave. */
 static void averages_are_kept(void **state)
@@ -314,6 +355,8 @@ static void refused_before_the_first_step(void **state)
   CASE(image_size, "8", TP_ERR_USAGE, "8");
   CASE(image_size, "big", TP_ERR_USAGE, "image_size: \"big\" is no size");
   CASE(schedule, "linear", TP_ERR_USAGE, "schedule: \"linear\"");
+  CASE(fine_tune_schedule, "linear", TP_ERR_USAGE, "fine_tune_schedule: \"linear\"");
+  CASE(fine_tune_head_factor, 0, TP_ERR_USAGE, "fine_tune_head_factor: 0 is out of range");
   CASE(class_weights, "5:1", TP_ERR_USAGE, "class_weights: class 5");
   CASE(data.cache, "disk", TP_ERR_USAGE, "cache: \"disk\" is not known");
   CASE(fine_tune_layers, 5000, TP_ERR_USAGE, "5000");
@@ -493,6 +536,7 @@ int main(void)
       box_test(trains_both_phases),
       box_test(frozen_layers_stay),
       box_test(all_layers_train),
+      box_test(head_has_its_rate),
       box_test(averages_are_kept),
       box_test(seeds_differ),
       box_test(early_stopping_restores),

@@ -52,7 +52,7 @@ static void follow(const plan *p)
   o.learning_rate = p->rate;
   o.decay_steps = 10;
   tp__schedule schedule;
-  assert_ok(tp__schedule_make(&o, (int64_t)p->steps, &schedule, &err));
+  assert_ok(tp__schedule_make(&o, false, (int64_t)p->steps, &schedule, &err));
   tp__learner_options lo = {.spec = shared.spec,
                             .last_n = p->last_n,
                             .batch_statistics = p->batch_statistics,

@@ -108,6 +108,10 @@ static void stopped_in_full_training(void **state)
   o.fine_tune_layers = -1;
   o.batch_norm = "batch";
   o.fine_tune_learning_rate = 1e-3;
+  o.fine_tune_schedule = "cosine";
+  o.decay_steps = 0;
+  o.warmup_steps = 3;
+  o.fine_tune_head_factor = 10;
   const char *whole = whole_run(b, o);
   interrupt(&o, (const int[]){3, 6, 0}, 1);
   assert_same_run(o.run, whole);

@@ -90,7 +90,7 @@ static void rates_as_keras(void **state)
     o.final_rate = cases[c].final_rate;
     o.boundaries = "99,250";
     o.values = "1e-3, 5e-4,1e-4";
-    assert_ok(tp__schedule_make(&o, 77, &s, &err));
+    assert_ok(tp__schedule_make(&o, false, 77, &s, &err));
     assert_rates(&s, cases[c].wanted, cases[c].what);
     char text[160];
     assert_true(strlen(tp__schedule_text(&s, text)) > 8);
@@ -107,11 +107,37 @@ static void cosine_fills_the_phase(void **state)
   o.schedule = "cosine";
   o.decay_steps = 0;
   o.warmup_steps = 20;
-  assert_ok(tp__schedule_make(&o, 120, &s, &err));
+  assert_ok(tp__schedule_make(&o, false, 120, &s, &err));
   assert_int_equal(s.steps, 100);
   assert_true(tp__schedule_rate(&s, 20) == 1e-3f);
   assert_true(fabsf(tp__schedule_rate(&s, 70) - 5e-4f) < 1e-9f);
   assert_true(tp__schedule_rate(&s, 120) == 0);
+}
+
+/* Fine-tuning has a schedule and a rate of its own, and what shapes them in common with the first
+ * phase. */
+static void of_fine_tuning(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__schedule s;
+  tp_train_options o = default_train();
+  o.fine_tune_learning_rate = 0.5;
+  assert_ok(tp__schedule_make(&o, true, 200, &s, &err));
+  assert_true(tp__schedule_rate(&s, 0) == 0.5f && tp__schedule_rate(&s, 199) == 0.5f);
+  o.fine_tune_schedule = "cosine";
+  o.warmup_steps = 40;
+  assert_ok(tp__schedule_make(&o, true, 200, &s, &err));
+  assert_true(tp__schedule_rate(&s, 10) == 0.125f);
+  assert_true(fabsf(tp__schedule_rate(&s, 120) - 0.25f) < 1e-7f);
+  assert_true(tp__schedule_rate(&s, 200) == 0);
+  o.fine_tune_schedule = "exponential";
+  assert_ok(tp__schedule_make(&o, true, 200, &s, &err));
+  assert_true(tp__schedule_rate(&s, 99) == 0.5f);
+  assert_true(tp__schedule_rate(&s, 100) == 0.48f);
+  o.fine_tune_schedule = "piecewise";
+  assert_fails(tp__schedule_make(&o, true, 200, &s, &err), TP_ERR_USAGE,
+               "fine_tune_schedule: \"piecewise\" is not known; wanted constant, exponential or");
 }
 
 static void refuses(void **state)
@@ -123,7 +149,7 @@ static void refuses(void **state)
     int decay_steps, warmup;
   } cases[] = {
       {"linear", NULL, NULL, "schedule: \"linear\" is not known", 0.96, 0, 100, 0},
-      {"exponential", NULL, NULL, "decay_steps", 0.96, 0, 0, 0},
+      {"exponential", NULL, NULL, "decay_steps", 0.96, 0, -1, 0},
       {"exponential", NULL, NULL, "decay_rate", -0.5, 0, 100, 0},
       {"exponential", NULL, NULL, "decay_rate", NAN, 0, 100, 0},
       {"cosine", NULL, NULL, "warmup_steps 120", 0.96, 0, 0, 120},
@@ -150,7 +176,7 @@ static void refuses(void **state)
     o.final_rate = cases[c].final_rate;
     o.decay_steps = cases[c].decay_steps;
     o.warmup_steps = cases[c].warmup;
-    assert_fails(tp__schedule_make(&o, 120, &s, &err), TP_ERR_USAGE, cases[c].part);
+    assert_fails(tp__schedule_make(&o, false, 120, &s, &err), TP_ERR_USAGE, cases[c].part);
   }
 }
 
@@ -159,6 +185,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rates_as_keras),
       cmocka_unit_test(cosine_fills_the_phase),
+      cmocka_unit_test(of_fine_tuning),
       cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
