@@ -5,7 +5,8 @@
 #   make demo       flowers drawn, learned, predicted       make lint     formatting, clang-tidy, cppcheck
 #   make test       all tests                               make sanitize tests under ASan, UBSan and TSan
 #   make install    (PREFIX=/usr/local, DESTDIR)            make fuzz     each reader for FUZZ_SECONDS=60
-#   make format     formats the sources                     make clean    removes what was built
+#   make test-pjrt  those that need a PJRT plugin, alone    make clean    removes what was built
+#   make format     formats the sources
 #
 # Every finished step of the setup leaves a stamp in build/stamps; without one, it looks before it fetches.
 
@@ -13,6 +14,7 @@ BUILD := build
 STAMPS := $(BUILD)/stamps
 VENV := .venv
 PEERS := .venv-peers
+PLUGINS := .venv-pjrt
 PREFIX := /usr/local
 GOLDEN := ../shared/golden
 DATA := ../shared/data/tiny10-192
@@ -27,7 +29,7 @@ $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "Meson is missing: make setup installs all that is needed"; exit 1; }
 	meson setup $(BUILD) --prefix=$(PREFIX)
 
-setup: $(STAMPS)/packages $(STAMPS)/weights $(STAMPS)/venv
+setup: $(STAMPS)/packages $(STAMPS)/weights $(STAMPS)/venv $(STAMPS)/plugins
 
 $(STAMPS)/packages: tools/setup.sh
 	@tools/setup.sh packages
@@ -43,6 +45,11 @@ $(STAMPS)/venv: tests/interop/requirements.txt | $(STAMPS)/packages
 	@tools/setup.sh venv $(VENV) $<
 	@touch $@
 
+# PJRT plugins for CPU, TPU and GPU, from Python packages; 0.5 GB to fetch, 1.8 GB on disk.
+$(STAMPS)/plugins: tests/backend/pjrt/requirements.txt | $(STAMPS)/packages
+	@tools/setup.sh venv $(PLUGINS) $<
+	@mkdir -p $(STAMPS) && touch $@
+
 $(STAMPS)/peers: bench/peers/requirements.txt | $(STAMPS)/packages
 	@tools/setup.sh venv $(PEERS) $<
 	@touch $@
@@ -57,9 +64,15 @@ demo: $(STAMPS)/packages $(STAMPS)/weights
 
 test: setup
 	@ninja -C $(BUILD)
-	meson test -C $(BUILD) --print-errorlogs
+	TEPAL_TEST_PJRT=$(abspath $(PLUGINS)) meson test -C $(BUILD) --print-errorlogs
 	@grep -h 'skipped: ' $(BUILD)/meson-logs/testlog.txt | sort | uniq -c || true
 	$(VENV)/bin/python tests/interop/run.py $(BUILD)
+
+# Beside Meson's tests of that suite nothing is needed: neither weights nor TensorFlow.
+test-pjrt: $(STAMPS)/packages $(STAMPS)/plugins
+	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD)
+	TEPAL_TEST_PJRT=$(abspath $(PLUGINS)) meson test -C $(BUILD) --print-errorlogs --suite pjrt
 
 # Tests against numbers made with Keras; the folders may hold another package of the same layout.
 golden: all
@@ -93,4 +106,4 @@ fuzz: | $(STAMPS)/developer-packages
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: all setup demo test golden bench bench-peers install format lint sanitize fuzz clean
+.PHONY: all setup demo test test-pjrt golden bench bench-peers install format lint sanitize fuzz clean

@@ -15,6 +15,9 @@ typedef struct tp__executable tp__executable;
 typedef struct tp__device_buffer tp__device_buffer;
 typedef struct tp__event tp__event;
 
+/* True for an error of a plugin that says that a device's memory is not enough. */
+bool tp__pjrt_out_of_memory(const tp_error *err);
+
 /* A named option of a plugin. text NULL: the number. */
 typedef struct tp__client_option {
   const char *name, *text;
@@ -29,6 +32,8 @@ void tp__client_free(tp__client *client); /* after all that was made with it */
 int tp__client_devices(const tp__client *client);
 /* "TPU v3", "cpu" ... The client keeps it. */
 const char *tp__client_device_kind(const tp__client *client, int device);
+/* "cpu", "tpu", "cuda" ... The client keeps it. */
+const char *tp__client_platform(const tp__client *client);
 /* bytes the device has and uses; false when the plugin does not tell. */
 bool tp__client_memory(const tp__client *client, int device, uint64_t *limit, uint64_t *used);
 
@@ -43,14 +48,15 @@ typedef struct tp__executable_info {
 /* text: a StableHLO module for `replicas` replicas on the first so many devices. cache: a folder
  * where compiled programs are kept by (text, plugin, versions, options), NULL: none; a damaged or
  * refused entry is compiled again and replaced. A module that does not compile is kept as a file
- * whose path the error names, with the operator that the compiler names. Returns:
- * tp__executable_free. */
+ * (in the cache's folder, else where temporary files go) whose path the error names, with the
+ * operator that the compiler names. Returns: tp__executable_free. */
 tp_status tp__executable_new(tp__client *client, const char *text, size_t length, int replicas,
                              const char *cache, tp__executable **executable,
                              tp_error *err) TP_CHECKED;
 void tp__executable_free(tp__executable *executable);
 void tp__executable_info_of(const tp__executable *executable, tp__executable_info *info);
-bool tp__executable_cached(const tp__executable *executable); /* it came from the cache */
+bool tp__executable_cached(const tp__executable *executable);    /* it came from the cache */
+size_t tp__executable_results(const tp__executable *executable); /* of one replica */
 
 /* ---- buffers: on one device ---- */
 
@@ -60,6 +66,7 @@ tp_status tp__device_buffer_new(tp__client *client, int device, tp__dtype dtype,
                                 const tp__shape *shape, const void *data,
                                 tp__device_buffer **buffer, tp_error *err) TP_CHECKED;
 void tp__device_buffer_free(tp__device_buffer *buffer);
+bool tp__device_buffer_is_gone(const tp__device_buffer *buffer); /* donated to a run */
 /* Starts the copy of a buffer to data (its whole size); event: wait, then data is there. */
 tp_status tp__device_buffer_read(tp__device_buffer *buffer, void *data, size_t size,
                                  tp__event **event, tp_error *err) TP_CHECKED;
@@ -75,5 +82,6 @@ tp_status tp__executable_run(tp__executable *executable, tp__device_buffer *cons
 
 /* Waits for, and frees, the event; gives its error. NULL is done. */
 tp_status tp__event_wait(tp__event *event, tp_error *err) TP_CHECKED;
+void tp__event_free(tp__event *event); /* without waiting */
 
 #endif

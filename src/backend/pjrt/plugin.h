@@ -43,11 +43,11 @@ tp_status tp__candidates_probe(const char *path, double seconds, tp__candidates 
 void tp__candidates_free(tp__candidates *found);
 
 /* dlopen, version check, PJRT_Plugin_Initialize. Errors name path, what is wrong (not a plugin, too
- * old or too new, the loader's words) and what to do. Plugins stay loaded until the process ends:
- * they do not survive being unloaded. */
-tp_status tp__plugin_open(const char *path, const tp__plugin **plugin, tp_error *err) TP_CHECKED;
-const char *
-tp__plugin_version(const tp__plugin *plugin); /* "PJRT 0.115" and what it says of itself */
+ * old or too new, the loader's words) and what to do. Returns: tp__plugin_close, after its clients.
+ * The library itself stays loaded until the process ends: plugins do not survive being unloaded. */
+tp_status tp__plugin_open(const char *path, tp__plugin **plugin, tp_error *err) TP_CHECKED;
+void tp__plugin_close(tp__plugin *plugin);
+const char *tp__plugin_version(const tp__plugin *plugin); /* "PJRT 0.115, StableHLO 1.20.0" */
 const char *tp__plugin_path(const tp__plugin *plugin);
 
 #endif
