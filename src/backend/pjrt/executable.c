@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pjrt_parts.h"
+#include "program_cache.h"
+
+#define CACHE_MAX ((uint64_t)1 << 30) /* bytes of all compiled programs that are kept */
 
 struct tp__executable {
   tp__client *client;
@@ -42,6 +44,32 @@ static tp_status compile(tp__executable *x, const char *text, size_t length,
   return status;
 }
 
+/* Puts a program from the cache on the devices; false: it has to be compiled. */
+static bool load(tp__executable *x, const char *cache, const char *key)
+{
+  const tp__pjrt_api *api = x->client->api;
+  tp__buffer program;
+  if (!tp__program_read(cache, key, &program)) return false;
+  tp__pjrt_deserialize args = {.struct_size = sizeof args,
+                               .client = x->client->handle,
+                               .bytes = (const char *)program.data,
+                               .bytes_size = program.size};
+  x->cached = tp__pjrt_quiet(api, api->deserialize(&args));
+  x->loaded = x->cached ? args.loaded : NULL;
+  if (!x->cached) tp__program_remove(cache, key);
+  tp__buffer_free(&program);
+  return x->cached;
+}
+
+static void save(tp__executable *x, const char *cache, const char *key)
+{
+  const tp__pjrt_api *api = x->client->api;
+  tp__pjrt_executable_serialize args = {.struct_size = sizeof args, .executable = x->executable};
+  if (!tp__pjrt_quiet(api, api->executable_serialize(&args))) return;
+  tp__program_write(cache, key, args.bytes, args.bytes_size, CACHE_MAX);
+  args.serialized_free(args.serialized);
+}
+
 /* What is asked of it later. */
 static tp_status examine(tp__executable *x, tp_error *err)
 {
@@ -53,6 +81,18 @@ static tp_status examine(tp__executable *x, tp_error *err)
                                              .executable = x->executable};
   TP__TRY(tp__pjrt_check(api, api->executable_num_outputs(&outputs), err));
   x->n_results = outputs.num_outputs;
+  return TP_OK;
+}
+
+static tp_status make(tp__executable *x, const char *text, size_t length, const char *cache,
+                      const tp__buffer *options, tp_error *err)
+{
+  char key[TP__PROGRAM_KEY] = "";
+  if (cache != NULL) TP__TRY(tp__program_key(x->client, text, length, options, key, err));
+  if (cache != NULL && load(x, cache, key)) return examine(x, err);
+  TP__TRY(compile(x, text, length, options, cache, err));
+  TP__TRY(examine(x, err));
+  if (cache != NULL) save(x, cache, key);
   return TP_OK;
 }
 
@@ -68,8 +108,7 @@ tp_status tp__executable_new(tp__client *client, const char *text, size_t length
   x->replicas = (size_t)replicas;
   tp__buffer options = {0};
   tp_status status = tp__compile_options(replicas, client->id, &options, err);
-  if (status == TP_OK) status = compile(x, text, length, &options, cache, err);
-  if (status == TP_OK) status = examine(x, err);
+  if (status == TP_OK) status = make(x, text, length, cache, &options, err);
   tp__buffer_free(&options);
   if (status == TP_OK)
     *executable = x;

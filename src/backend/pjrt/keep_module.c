@@ -56,7 +56,8 @@ tp_status tp__keep_module(const char *text, size_t length, const char *folder, c
                           tp_error *err)
 {
   const char *temporary = getenv("TMPDIR");
-  if (folder == NULL) folder = temporary != NULL && temporary[0] == '/' ? temporary : "/tmp";
+  if (folder == NULL || tp__make_folder(folder, NULL) != TP_OK)
+    folder = temporary != NULL && temporary[0] == '/' ? temporary : "/tmp";
   char name[64], operator[80] = "";
   char *path = tp__format("%s/tepal-module-XXXXXX.mlir", folder);
   if (path == NULL) return tp__no_memory(err, strlen(folder));
