@@ -22,6 +22,11 @@ static const float width_max = 8, depth_max = 6; /* blocks of a stage are letter
   X("efficientnet-b5", efficientnet, 1.6f, 2.2f, 456, 0.4f, true)                                  \
   X("efficientnet-b6", efficientnet, 1.8f, 2.6f, 528, 0.5f, true)                                  \
   X("efficientnet-b7", efficientnet, 2.0f, 3.1f, 600, 0.5f, true)                                  \
+  X("efficientnet-b0-timm", efficientnet_timm, 1.0f, 1.0f, 224, 0.2f, false)                       \
+  X("efficientnet-b1-timm", efficientnet_timm, 1.0f, 1.1f, 240, 0.2f, false)                       \
+  X("efficientnet-b2-timm", efficientnet_timm, 1.1f, 1.2f, 260, 0.3f, false)                       \
+  X("efficientnet-b3-timm", efficientnet_timm, 1.2f, 1.4f, 300, 0.3f, false)                       \
+  X("efficientnet-b4-timm", efficientnet_timm, 1.4f, 1.8f, 380, 0.4f, false)                       \
   X("efficientnet-lite0", efficientnet_lite0, 1.0f, 1.0f, 224, 0.2f, false)                        \
   X("mobilenet-v2", mobilenet_v2, 1.0f, 1.0f, 224, 0, false)                                       \
   X("resnet50", resnet50, 1.0f, 1.0f, 224, 0, false)                                               \

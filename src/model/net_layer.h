@@ -14,6 +14,7 @@ typedef struct tp__net_builder {
   tp__net *net;
   const tp__model_spec *spec;
   double width, depth; /* coefficients, the model's own where the specification has none */
+  bool centred;        /* EfficientNets: padded as PyTorch does; set by the model */
   int batch_from;      /* batch norm layers from this index on go by the batch */
   float momentum;      /* of their moving statistics; Keras' default unless the model sets it */
   float drop_connect;  /* of the last block; 0: no stochastic depth */

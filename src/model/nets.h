@@ -12,6 +12,7 @@
 typedef void (*tp__net_fn)(tp__net_builder *b);
 
 void tp__nets_efficientnet(tp__net_builder *b);
+void tp__nets_efficientnet_timm(tp__net_builder *b);
 void tp__nets_efficientnet_lite0(tp__net_builder *b);
 void tp__nets_mobilenet_v2(tp__net_builder *b);
 void tp__nets_resnet50(tp__net_builder *b);

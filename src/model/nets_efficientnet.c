@@ -9,6 +9,9 @@
  * M. Tan, Q. Le: "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
  * 2019; names and order by Keras 3.15 (keras.applications.EfficientNetB0...B7). The larger
  * ones have more channels and more blocks a stage, by two coefficients (net.c).
+ *
+ * As timm's efficientnet_b0...b4 (PyTorch Image Models 1.0.31, without "tf_") the same layers pad
+ * alike on all sides and have another epsilon.
  */
 #include <math.h>
 
@@ -25,7 +28,23 @@ const tp__stage tp__efficientnet_stage[TP__EFFICIENTNET_STAGES] = {
     {.kernel = 3, .repeats = 1, .filters = 320, .expand = 6, .stride = 1},
 };
 
-static const float bn_epsilon = 1e-3f;
+/* Keras' and TensorFlow's, or PyTorch's: the same layers and arrays, other padding and epsilon. */
+static float bn_epsilon(const tp__net_builder *b)
+{
+  return b->centred ? 1e-5f : 1e-3f;
+}
+
+/* A convolution of stride 2: Keras has a padding layer before it, PyTorch pads inside, alike on all
+ * sides. */
+static int stride_pad(tp__net_builder *b, const char *name, int x, int kernel)
+{
+  return b->centred ? x : tp__layer_stride_pad(b, name, x, kernel);
+}
+
+static tp__padding stride_padding(const tp__net_builder *b)
+{
+  return b->centred ? TP__CENTRED : TP__VALID;
+}
 
 int tp__efficientnet_filters(int filters, double width)
 {
@@ -90,11 +109,11 @@ static int depthwise(tp__net_builder *b, int x, int kernel, int stride)
 {
   tp__conv conv = {.kernel = kernel, .stride = stride, .padding = TP__SAME};
   if (stride == 2) {
-    x = tp__layer_stride_pad(b, "dwconv_pad", x, kernel);
-    conv.padding = TP__VALID;
+    x = stride_pad(b, "dwconv_pad", x, kernel);
+    conv.padding = stride_padding(b);
   }
   x = tp__layer_depthwise(b, "dwconv", x, &conv);
-  x = tp__layer_batch_norm(b, "bn", x, bn_epsilon);
+  x = tp__layer_batch_norm(b, "bn", x, bn_epsilon(b));
   return tp__layer_activation(b, "activation", x, TP__ACT_SWISH);
 }
 
@@ -106,13 +125,13 @@ static int block(tp__net_builder *b, int input, const tp__stage *s, int filters,
   int x = input, channels_in = tp__layer_channels(b, input);
   if (s->expand != 1) {
     x = pointwise(b, "expand_conv", x, channels_in * s->expand);
-    x = tp__layer_batch_norm(b, "expand_bn", x, bn_epsilon);
+    x = tp__layer_batch_norm(b, "expand_bn", x, bn_epsilon(b));
     x = tp__layer_activation(b, "expand_activation", x, TP__ACT_SWISH);
   }
   x = depthwise(b, x, s->kernel, stride);
   x = squeeze_excite(b, x, channels_in);
   x = pointwise(b, "project_conv", x, filters);
-  x = tp__layer_batch_norm(b, "project_bn", x, bn_epsilon);
+  x = tp__layer_batch_norm(b, "project_bn", x, bn_epsilon(b));
   if (stride != 1 || channels_in != filters) return x;
   if (!first) x = tp__layer_drop(b, "drop", x);
   return tp__layer_add(b, "add", x, input);
@@ -152,17 +171,24 @@ static int all_blocks(tp__net_builder *b, int x)
 void tp__nets_efficientnet(tp__net_builder *b)
 {
   int x = preprocessing(b, tp__layer_input(b, TP__PREPARE_NONE));
-  x = tp__layer_stride_pad(b, "stem_conv_pad", x, 3);
+  x = stride_pad(b, "stem_conv_pad", x, 3);
   x = tp__layer_conv(b, "stem_conv", x,
                      &(tp__conv){.filters = tp__efficientnet_filters(32, b->width),
                                  .kernel = 3,
                                  .stride = 2,
-                                 .padding = TP__VALID});
-  x = tp__layer_batch_norm(b, "stem_bn", x, bn_epsilon);
+                                 .padding = stride_padding(b)});
+  x = tp__layer_batch_norm(b, "stem_bn", x, bn_epsilon(b));
   x = tp__layer_activation(b, "stem_activation", x, TP__ACT_SWISH);
   x = all_blocks(b, x);
   x = pointwise(b, "top_conv", x, tp__efficientnet_filters(1280, b->width));
-  x = tp__layer_batch_norm(b, "top_bn", x, bn_epsilon);
+  x = tp__layer_batch_norm(b, "top_bn", x, bn_epsilon(b));
   x = tp__layer_activation(b, "top_activation", x, TP__ACT_SWISH);
   tp__layer_head(b, x);
+}
+
+void tp__nets_efficientnet_timm(tp__net_builder *b)
+{
+  b->centred = true;
+  b->momentum = 0.9f; /* PyTorch's 0.1 */
+  tp__nets_efficientnet(b);
 }

@@ -168,7 +168,8 @@ static tp_status check_efficientnet(const char *path, const source *s, const cha
   const char *base = base_of(path);
   if (strncmp(network, "efficientnet-b", 14) != 0)
     return tp__fail(err, TP_ERR_DATA, "is an EfficientNet of timm; %s is wanted", network);
-  snprintf(wanted, sizeof wanted, "tf_efficientnet_%s", network + 13);
+  bool plain = strstr(network, "-timm") != NULL;
+  snprintf(wanted, sizeof wanted, "%sefficientnet_%.2s", plain ? "" : "tf_", network + 13);
   if (!is_named(s->architecture, wanted))
     return unlike(s, wanted, "pad otherwise and have another epsilon", err);
   if (!s->config && (strstr(base, "_ap") != NULL || strstr(base, ".ap") != NULL))

@@ -2,16 +2,16 @@
  * theirs that are numerically ours.
  *
  *   tf_efficientnet_b0...b7   into efficientnet-b0...b7: TensorFlow's padding, epsilon 1e-3
+ *   efficientnet_b0...b4      into efficientnet-b0-timm...b4-timm: PyTorch's padding, epsilon 1e-5
  *   resnet50                  into resnet50-v1.5: the stride in the 3x3
  *
- * Refused, because arrays of the same names and shapes belong to other networks: timm's
- * efficientnet_b0...b7 without "tf_" (padded alike on all sides, epsilon 1e-5), timm's resnet50
- * into Keras' resnet50 (the stride in the first 1x1), resnet50's relatives with other strides or
- * filters. The arrays cannot tell, so the file must say which it is: by "architecture" in the
- * config.json that lies beside it (as on the Hugging Face hub), or by the beginning of its own
- * name. timm normalizes pixels outside of the network: an EfficientNet's normalization layer gets
- * the mean and deviation that config.json gives, else ImageNet's; for resnet50-v1.5 they must be
- * ImageNet's.
+ * Refused, because arrays of the same names and shapes belong to other networks: either of the two
+ * EfficientNets in the other's place, timm's resnet50 into Keras' resnet50 (the stride in the first
+ * 1x1), resnet50's relatives with other strides or filters. The arrays cannot tell, so the file
+ * must say which it is: by "architecture" in the config.json that lies beside it (as on the Hugging
+ * Face hub), or by the beginning of its own name. timm normalizes pixels outside of the network: an
+ * EfficientNet's normalization layer gets the mean and deviation that config.json gives, else
+ * ImageNet's; for resnet50-v1.5 they must be ImageNet's.
  *
  * Sources: timm 1.0.31, timm/models/efficientnet.py, resnet.py (names, defaults of padding and
  * epsilon, pretrained_cfg).

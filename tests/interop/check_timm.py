@@ -25,6 +25,8 @@ TOOL = sys.argv[1]
 CLASSES, COUNT = 10, 4
 PAIRS = [("tf_efficientnet_b0", "efficientnet-b0", 64, 64), ("tf_efficientnet_b1", "efficientnet-b1", 65, 97),
          ("tf_efficientnet_b2", "efficientnet-b2", 96, 65), ("tf_efficientnet_b4", "efficientnet-b4", 64, 64),
+         ("efficientnet_b0", "efficientnet-b0-timm", 64, 64), ("efficientnet_b0", "efficientnet-b0-timm", 65, 97),
+         ("efficientnet_b2", "efficientnet-b2-timm", 97, 65), ("efficientnet_b4", "efficientnet-b4-timm", 64, 64),
          ("resnet50", "resnet50-v1.5", 64, 64), ("resnet50", "resnet50-v1.5", 65, 97)]
 
 
@@ -98,7 +100,7 @@ def others_are_refused(folder):
     other.load_state_dict(same.state_dict())  # the same names and shapes
     gap = np.max(np.abs(answers(same, pixels) - answers(other, pixels)))
     check("efficientnet_b0 without tf_ is another network", gap > 1e-3, gap)
-    for architecture, network in (("efficientnet_b0", "efficientnet-b0"), ("resnet50", "resnet50")):
+    for architecture, network in (("efficientnet_b0", "efficientnet-b0"), ("tf_efficientnet_b0", "efficientnet-b0-timm"), ("resnet50", "resnet50")):
         path = folder / f"{architecture}.random.safetensors"
         save_file(timm.create_model(architecture, num_classes=CLASSES).state_dict(), path)
         ours(folder, network, 64, 64, path, pixels, status=3)

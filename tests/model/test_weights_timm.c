@@ -22,13 +22,15 @@ static int64_t parse_shape(const char *text, tp__shape *shape)
   return n;
 }
 
-/* The arrays of an architecture: 0, 1, 2, ... in each. */
+/* The arrays of an architecture: 0, 1, 2, ... in each. efficientnet_b0 has those of
+ * tf_efficientnet_b0. */
 static tp__tensors state_dict(const char *architecture)
 {
   char *text = read_fixture("timm_names.txt.gz"), *rest = NULL, wanted[64];
   tp__tensors set = {0};
   bool here = false;
-  snprintf(wanted, sizeof wanted, "model %s", architecture);
+  bool plain = strncmp(architecture, "efficientnet", 12) == 0;
+  snprintf(wanted, sizeof wanted, "model %s%s", plain ? "tf_" : "", architecture);
   for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
     if (strncmp(line, "model ", 6) == 0) {
       here = strcmp(line, wanted) == 0;
@@ -79,6 +81,8 @@ static void every_array_has_its_place(void **state)
       {"tf_efficientnet_b5", "efficientnet-b5"},
       {"tf_efficientnet_b6", "efficientnet-b6"},
       {"tf_efficientnet_b7", "efficientnet-b7"},
+      {"efficientnet_b0", "efficientnet-b0-timm"},
+      {"efficientnet_b4", "efficientnet-b4-timm"},
       {"resnet50", "resnet50-v1.5"},
   };
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -148,6 +152,8 @@ static void others_are_refused(void **state)
       {"model.safetensors", "tf_efficientnet_b0", "efficientnet-b0", "says this is \"model\""},
       {"efficientnet_b0.ra_in1k.safetensors", "tf_efficientnet_b0", "efficientnet-b0",
        "wanted is tf_efficientnet_b0"},
+      {"tf_efficientnet_b0.in1k.safetensors", "tf_efficientnet_b0", "efficientnet-b0-timm",
+       "wanted is efficientnet_b0"},
       {"tf_efficientnet_b1.in1k.safetensors", "tf_efficientnet_b1", "efficientnet-b0",
        "wanted is tf_efficientnet_b0"},
       {"tf_efficientnet_b0.ap_in1k.safetensors", "tf_efficientnet_b0", "efficientnet-b0",
