@@ -10,7 +10,8 @@
  * TP__N becomes options.rows. Joint operators sum over this replica's valid rows, then over all
  * replicas (all_reduce), so that shared values are the same bits everywhere. Padded rows enter no
  * sum and no statistics. With local statistics (as Keras on TPU) a batch norm uses its replica's
- * moments, moving averages take the mean of the replicas' moments.
+ * moments, moving averages take the mean of the moments of those replicas that have examples. What
+ * padded rows hold does not matter as long as it is finite.
  *
  * The same graph always gives the same text. Operators are rewritten to what compilers for
  * accelerators do best (DESIGN): this file's neighbours hlo_*.c say which and why. The graph should
@@ -31,6 +32,8 @@ typedef struct tp__hlo_options {
   int accumulate; /* >= 1: the rows go through in so many equal parts, one after the other, and the
                      sums of joint operators are added before what follows from them. rows is their
                      total. Error: a joint value that examples read (batch statistics) */
+  bool depthwise_shifts; /* depthwise convolutions as sums of shifted products: for CPUs, whose
+                            compilers are slow at grouped convolutions */
 } tp__hlo_options;
 
 typedef enum tp__hlo_kind {
