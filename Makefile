@@ -19,6 +19,8 @@ PREFIX := /usr/local
 GOLDEN := ../shared/golden
 DATA := ../shared/data/tiny10-192
 FUZZ_SECONDS := 60
+BENCH_DATA := $(DATA)/tfrecords-jpeg-192x192
+BENCHES := bench/bench_step bench/bench_end_to_end bench/bench_input
 SOURCES = $(shell find src cli include examples tests bench -name '*.[ch]')
 FUZZ_TARGETS = $(notdir $(basename $(wildcard tests/fuzz/fuzz_*.c)))
 
@@ -78,12 +80,14 @@ test-pjrt: $(STAMPS)/packages $(STAMPS)/plugins
 golden: all
 	TEPAL_GOLDEN=$(abspath $(GOLDEN)) TEPAL_GOLDEN_DATA=$(abspath $(DATA)) tools/golden.sh $(BUILD)
 
+# NAMES: only measurements with one of these in their names, for example NAMES="infer full_train_b0".
 bench: all
-	ninja -C $(BUILD) bench/bench_end_to_end
-	@python3 bench/run.py $(BUILD) $(wildcard $(PEERS)/bin/python)
+	@ninja -C $(BUILD) $(BENCHES) >$(BUILD)/bench.log || { cat $(BUILD)/bench.log; exit 1; }
+	@DATA=$(wildcard $(BENCH_DATA)) python3 bench/run.py $(BUILD) $(NAMES)
 
-bench-peers: $(STAMPS)/peers
-	@$(MAKE) --no-print-directory bench
+bench-peers: all $(STAMPS)/peers
+	@ninja -C $(BUILD) $(BENCHES) >$(BUILD)/bench.log || { cat $(BUILD)/bench.log; exit 1; }
+	@DATA=$(wildcard $(BENCH_DATA)) python3 bench/peers/run.py $(BUILD) $(PEERS)/bin/python $(NAMES)
 
 install: all
 	meson install -C $(BUILD)
