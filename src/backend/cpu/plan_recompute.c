@@ -11,7 +11,10 @@
  */
 #include <stdlib.h>
 
+#include "geometry.h"
 #include "program.h"
+
+enum { THIN = 24 };
 
 /* A value made again in a later stage. */
 struct copy {
@@ -37,11 +40,22 @@ static int ready_at(const struct recompute *r, tp__value v)
   return r->level[v] + (tp__op_is_joint(r->from->node[v].op) ? 1 : 0);
 }
 
-/* Element by element, without weights of its own that would have to be packed. */
-static bool is_cheap(const tp__node *n)
+/* A product of so few operands costs less than writing its result to memory and reading it back:
+ * EfficientNet's first expansions, which are its largest values. Each stage that makes it again has
+ * the same packed kernel. */
+static bool is_thin(const tp__graph *g, const tp__node *n)
+{
+  const int64_t *kernel = g->node[n->in[1]].shape.dim;
+  return tp__is_product(n, kernel) && kernel[2] <= THIN && kernel[3] >= 4 * kernel[2];
+}
+
+/* Element by element, or a thin product. */
+static bool is_cheap(const tp__graph *g, const tp__node *n)
 {
   if (!tp__per_example(n)) return false;
   switch (n->op) {
+  case TP__OP_CONV:
+    return is_thin(g, n);
   case TP__OP_AFFINE:
   case TP__OP_NORMALIZE:
   case TP__OP_BATCH_NORM:
@@ -93,7 +107,7 @@ static tp_status add_node(struct recompute *r, tp__value v, int level, bool copy
 static tp_status operand_for(struct recompute *r, tp__value v, int level, tp__value *made)
 {
   *made = r->map[v];
-  if (ready_at(r, v) >= level || !is_cheap(&r->from->node[v])) return TP_OK;
+  if (ready_at(r, v) >= level || !is_cheap(r->from, &r->from->node[v])) return TP_OK;
   for (const struct copy *c = r->copies[v]; c != NULL; c = c->next) {
     if (c->level != level) continue;
     *made = c->value;
