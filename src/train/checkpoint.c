@@ -43,21 +43,23 @@ tp_status tp__history_add(tp__progress_state *state, const tp__history_row *row,
   return TP_OK;
 }
 
-/* Adds copies of a set's tensors, each name behind a prefix. */
-static tp_status add_all(tp__tensors *to, const tp__tensors *from, const char *prefix,
-                         tp_error *err)
+/* Adds a set's tensors without copying what they hold, each name behind a prefix. The names are of
+ * `to`, which has room. */
+static tp_status borrow(tp__tensors *to, const tp__tensors *from, const char *prefix, tp_error *err)
 {
-  tp_status status = TP_OK;
-  for (size_t i = 0; from != NULL && status == TP_OK && i < from->count; i++) {
-    const tp__tensor *f = &from->item[i];
-    tp__tensor *t = NULL;
-    char *name = tp__format("%s%s", prefix, f->name);
-    if (name == NULL) return tp__no_memory(err, 64);
-    status = tp__tensors_add(to, name, f->dtype, &f->shape, &t, err);
-    if (status == TP_OK) memcpy(t->data, f->data, tp__tensor_bytes(f));
-    free(name);
+  for (size_t i = 0; from != NULL && i < from->count; i++) {
+    tp__tensor *t = &to->item[to->count];
+    *t = from->item[i];
+    t->name = tp__format("%s%s", prefix, from->item[i].name);
+    if (t->name == NULL) return tp__no_memory(err, 64);
+    to->count++;
   }
-  return status;
+  return TP_OK;
+}
+
+static size_t count_of(const tp__tensors *set)
+{
+  return set != NULL ? set->count : 0;
 }
 
 tp_status tp__checkpoint_write(const char *path, const tp__identity *identity,
@@ -67,12 +69,16 @@ tp_status tp__checkpoint_write(const char *path, const tp__identity *identity,
 {
   tp__tensors all = {0};
   char *metadata = NULL;
+  size_t count = count_of(weights) + count_of(slots) + count_of(stop_best);
   tp_status status = tp__checkpoint_json_make(identity, progress, &metadata, err);
-  if (status == TP_OK) status = add_all(&all, weights, "", err);
-  if (status == TP_OK) status = add_all(&all, slots, "", err);
-  if (status == TP_OK) status = add_all(&all, stop_best, stop_prefix, err);
+  if (status == TP_OK && (all.item = tp__calloc(count, sizeof *all.item, err)) == NULL)
+    status = TP_ERR_INTERNAL;
+  if (status == TP_OK) status = borrow(&all, weights, "", err);
+  if (status == TP_OK) status = borrow(&all, slots, "", err);
+  if (status == TP_OK) status = borrow(&all, stop_best, stop_prefix, err);
   if (status == TP_OK) status = tp__weights_write_safetensors(path, &all, metadata, err);
-  tp__tensors_free(&all);
+  for (size_t i = 0; i < all.count; i++) free((void *)(uintptr_t)all.item[i].name);
+  free(all.item);
   free(metadata);
   return status;
 }

@@ -181,6 +181,10 @@ static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp
   }
   if (status == TP_OK) status = l->backend->state_new(l->backend, &all, &l->state, err);
   tp__tensors_free(&all);
+  for (size_t i = 0; i < l->slots.count; i++) { /* values live in the state from here on */
+    free(l->slots.item[i].data);
+    l->slots.item[i].data = NULL;
+  }
   return status;
 }
 
@@ -413,7 +417,10 @@ tp_status tp__learner_write(tp__learner *l, const tp__tensors *from, tp_error *e
 
 tp_status tp__learner_slots(tp__learner *l, tp__tensors *slots, tp_error *err)
 {
-  TP__TRY(tp__tensors_copy(&l->slots, slots, err));
+  for (size_t i = 0; i < l->slots.count; i++) {
+    const tp__tensor *t = &l->slots.item[i];
+    TP__TRY(tp__tensors_add(slots, t->name, t->dtype, &t->shape, NULL, err));
+  }
   return l->backend->state_read(l->state, slots, err);
 }
 
