@@ -61,6 +61,9 @@ void *tp__calloc(size_t count, size_t size, tp_error *err);
 /* 64-byte aligned, zeroed; free with free(). Returns: caller frees. */
 void *tp__calloc_aligned(size_t count, size_t size, tp_error *err);
 
+/* After much was freed: what the C library holds for later goes back to the system. */
+void tp__give_memory_back(void);
+
 /* strdup with an error. */
 char *tp__strdup(const char *text, tp_error *err);
 

@@ -1,4 +1,5 @@
 /* memory - checked allocation, arena, growable buffer; see base.h */
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,13 @@ void *tp__calloc_aligned(size_t count, size_t size, tp_error *err)
   else
     memset(p, 0, bytes);
   return p;
+}
+
+void tp__give_memory_back(void)
+{
+#ifdef __GLIBC__
+  (void)malloc_trim(0);
+#endif
 }
 
 char *tp__strdup(const char *text, tp_error *err)

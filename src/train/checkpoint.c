@@ -83,13 +83,13 @@ tp_status tp__checkpoint_write(const char *path, const tp__identity *identity,
   return status;
 }
 
-/* Copies the tensors of the file into the sets they belong to. */
-static tp_status sort_out(const tp__tensors *all, tp__tensors *weights, tp__tensors *slots,
+/* Moves the tensors of the file into the sets they belong to. */
+static tp_status sort_out(tp__tensors *all, tp__tensors *weights, tp__tensors *slots,
                           tp__tensors *stop_best, tp_error *err)
 {
   tp_status status = TP_OK;
   for (size_t i = 0; status == TP_OK && i < all->count; i++) {
-    const tp__tensor *f = &all->item[i];
+    tp__tensor *f = &all->item[i];
     const char *name = f->name;
     tp__tensors *to = weights;
     if (strncmp(name, stop_prefix, sizeof stop_prefix - 1) == 0) {
@@ -101,7 +101,10 @@ static tp_status sort_out(const tp__tensors *all, tp__tensors *weights, tp__tens
     if (to == NULL) continue;
     tp__tensor *t = NULL;
     status = tp__tensors_add(to, name, f->dtype, &f->shape, &t, err);
-    if (status == TP_OK) memcpy(t->data, f->data, tp__tensor_bytes(f));
+    if (status != TP_OK) break;
+    free(t->data);
+    t->data = f->data;
+    f->data = NULL;
   }
   return status;
 }

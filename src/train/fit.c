@@ -85,6 +85,8 @@ static tp_status run_phases(tp__fitter *f, tp_error *err)
     TP__TRY(leave_phase(f, err));
   }
   TP__TRY(tp__fitter_list_bad(f, err));
+  tp__learner_free(f->learner); /* before the weights are there once more */
+  f->learner = NULL;
   return export_best(f, err);
 }
 

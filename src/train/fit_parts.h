@@ -32,7 +32,7 @@ typedef struct tp__fitter {
   /* network */
   tp__identity identity;
   tp__tensors weights;   /* all parameters, as of the last tp__fitter_sync */
-  tp__tensors trained;   /* the parameters that this phase changes, same moment */
+  tp__tensors trained;   /* the parameters that this phase changes: names and memory of weights */
   tp__tensors stop_best; /* those early stopping would restore; empty: none */
   tp__tensors slots;     /* of a resumed checkpoint, taken by the first learner */
   tp__learner *learner;
@@ -79,7 +79,7 @@ tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err) 
 float tp__fitter_rate(const tp__fitter *f); /* of the next step */
 
 /* fit_save.c */
-tp_status tp__fitter_sync(tp__fitter *f, tp_error *err) TP_CHECKED; /* device -> weights, trained */
+tp_status tp__fitter_sync(tp__fitter *f, tp_error *err) TP_CHECKED; /* device -> weights */
 tp_status tp__fitter_save(tp__fitter *f, tp_error *err) TP_CHECKED; /* last.safetensors */
 /* RUN/bad-records.tsv, when max_bad let something pass; says how many. */
 tp_status tp__fitter_list_bad(tp__fitter *f, tp_error *err) TP_CHECKED;

@@ -39,16 +39,19 @@ static void make_callbacks(tp__fitter *f, bool fresh)
   tp__plateau_start(plateau);
 }
 
-/* The set of tensors that this phase changes, as places to read the device's values into. */
+/* The set of tensors that this phase changes: those of the weights, so that the device's values are
+ * read into these. */
 static tp_status make_trained(tp__fitter *f, tp_error *err)
 {
   size_t n = 0;
   const char *const *name = tp__learner_changing(f->learner, &n);
-  tp__tensors_free(&f->trained);
+  free(f->trained.item);
+  f->trained = (tp__tensors){.item = tp__calloc(n, sizeof *f->trained.item, err)};
+  if (f->trained.item == NULL) return TP_ERR_INTERNAL;
   for (size_t i = 0; i < n; i++) {
     const tp__tensor *w = tp__tensors_find(&f->weights, name[i]);
     if (w == NULL) return tp__fail(err, TP_ERR_INTERNAL, "%s: has no weights", name[i]);
-    TP__TRY(tp__tensors_add(&f->trained, name[i], TP__F32, &w->shape, NULL, err));
+    f->trained.item[f->trained.count++] = *w;
   }
   return TP_OK;
 }
@@ -85,6 +88,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
   };
   tp__learner_free(f->learner);
   f->learner = NULL;
+  tp__give_memory_back();
   TP__TRY(make_schedule(f, err));
   TP__TRY(tp__learner_new(f->backend, &options, &f->weights, fresh ? NULL : &f->slots, &f->learner,
                           err));

@@ -21,9 +21,7 @@ static void copy_by_name(const tp__tensors *from, tp__tensors *to)
 
 tp_status tp__fitter_sync(tp__fitter *f, tp_error *err)
 {
-  TP__TRY(tp__learner_read(f->learner, &f->trained, err));
-  copy_by_name(&f->trained, &f->weights);
-  return TP_OK;
+  return tp__learner_read(f->learner, &f->trained, err);
 }
 
 tp_status tp__fitter_save(tp__fitter *f, tp_error *err)
@@ -112,7 +110,6 @@ tp_status tp__fitter_restore_stop_best(tp__fitter *f, tp_error *err)
 {
   if (f->stop_best.count == 0) return TP_OK;
   copy_by_name(&f->stop_best, &f->weights);
-  copy_by_name(&f->stop_best, &f->trained);
   tp_status status = tp__learner_write(f->learner, &f->stop_best, err);
   tp__tensors_free(&f->stop_best);
   return status;

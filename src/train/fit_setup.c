@@ -151,6 +151,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   TP__TRY(tp__feature_memory_init(&f->val_features, n, f->batch, err));
   p.known = f->val_features.known;
   p.catalog = f->val;
+  p.prefetch = 1; /* memory; one batch ahead keeps all threads busy */
   p.training = p.recipe.flip = false;
   p.recipe.rotate = 0;
   p.steps_per_epoch = o->validation_steps;
@@ -293,7 +294,7 @@ void tp__fitter_free(tp__fitter *f)
   tp__catalog_free(f->train);
   tp__catalog_free(f->val);
   tp__tensors_free(&f->weights);
-  tp__tensors_free(&f->trained);
+  free(f->trained.item);
   tp__tensors_free(&f->stop_best);
   tp__tensors_free(&f->slots);
   tp__metrics_free(&f->metrics);

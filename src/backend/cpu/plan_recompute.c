@@ -14,7 +14,7 @@
 #include "geometry.h"
 #include "program.h"
 
-enum { THIN = 24 };
+enum { THIN = 16 };
 
 /* A value made again in a later stage. */
 struct copy {
