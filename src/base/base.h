@@ -8,7 +8,8 @@
  * rename
  *
  * Rules: includes nothing of the other rooms. No globals. Nothing exits, prints or aborts for an
- * outside cause. See also: pool.h (threads), rng.h (counter-based random numbers), log.h.
+ * outside cause. See also: pool.h (threads), rng.h (counter-based random numbers), log.h,
+ * child.h (work that may crash).
  */
 #ifndef TP_BASE_H
 #define TP_BASE_H

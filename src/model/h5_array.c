@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
+#include "base/child.h"
 #include "h5_child.h"
 #include "h5_strings.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
+#include "base/child.h"
 #include "h5_wire.h"
 
 /* A child's message, with its text terminated. */

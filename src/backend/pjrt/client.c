@@ -15,6 +15,10 @@ static void to_values(const tp__client_option *option, size_t n, tp__pjrt_named_
                                       .type = TP__PJRT_INT64,
                                       .value.int64 = option[i].number,
                                       .value_size = 1};
+    if (option[i].is_switch) {
+      value[i].type = TP__PJRT_BOOL;
+      value[i].value.boolean = option[i].number != 0;
+    }
     if (option[i].text == NULL) continue;
     value[i].type = TP__PJRT_TEXT;
     value[i].value.text = option[i].text;

@@ -18,9 +18,11 @@ typedef struct tp__event tp__event;
 /* True for an error of a plugin that says that a device's memory is not enough. */
 bool tp__pjrt_out_of_memory(const tp_error *err);
 
-/* A named option of a plugin. text NULL: the number. */
+/* A named option of a plugin: a text, else a switch, else the number. A plugin may refuse a name
+ * that it does not know, and abort where a known one has another type. */
 typedef struct tp__client_option {
   const char *name, *text;
+  bool is_switch; /* off: number 0 */
   int64_t number;
 } tp__client_option;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pjrt_parts.h"
+#include "search.h"
 
 /* ---- errors of a plugin ---- */
 
@@ -137,6 +138,7 @@ static tp_status find_table(const char *path, const tp__pjrt_api **api, tp_error
 {
   char *full = tp__is_file(path) ? realpath(path, NULL) : NULL; /* "x.so" is not looked up */
   if (full == NULL) return tp__fail(err, TP_ERR_DEVICE, "there is no such file");
+  tp__preload_cuda(full);
   void *library = dlopen(full, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   free(full);
   if (library == NULL) {

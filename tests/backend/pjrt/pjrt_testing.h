@@ -15,6 +15,7 @@
 #define PJRT_CPU_106 "fastatomstruct_xla_cpu/libpjrt_cpu.so"
 #define PJRT_CPU_115 "lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so"
 #define PJRT_TPU     "libtpu/libtpu.so"
+#define PJRT_CUDA    "jax_plugins/xla_cuda13/xla_cuda_plugin.so"
 
 /* The plugin's path, or NULL. */
 static inline const char *plugin_file(const char *name)

@@ -4,15 +4,17 @@
  *   tp__child_read    exactly the wanted number of bytes, or an error that says how the child ended
  *   tp__child_end     reaps it; kills it first when it still runs
  *
- * Why: libhdf5 crashes, and may loop, on damaged files; in a child that is only an error. A library
- * cannot start itself anew with exec, so the child is a plain fork of a process that may have other
- * threads. What keeps that sound:
+ * Why: libhdf5 crashes, and may loop, on damaged files, and PJRT plugins abort or wait for ever
+ * where their device is not; in a child that is only an error. A library cannot start itself anew
+ * with exec, so the child is a plain fork of a process that may have other threads. What keeps that
+ * sound:
  *
  *   - Only the forking thread lives on in the child; locks that others held stay locked for ever.
  *     glibc's fork takes the locks of malloc and of stdio's list itself, so malloc works in the
  *     child. The body uses nothing else that is shared with the parent's threads (pools, log sinks,
  *     stdio streams) and leaves by _exit: no atexit handlers, no flushing of the parent's streams.
- *   - libhdf5 is used nowhere in the parent, so its state in the child is always fresh.
+ *   - libhdf5 is used nowhere in the parent, and a plugin that the parent has loaded is not tried
+ * in a child, so their state in the child is always fresh.
  *   - Should a lock be stuck all the same, the wall clock limit turns it into an error.
  *
  * The child has no core dumps (fatal signals end it by _exit), no stderr, and no descriptors but
@@ -26,8 +28,8 @@
 #include "base/base.h"
 
 typedef struct tp__child_limits {
-  uint64_t memory;       /* bytes of address space beyond what the process has at the fork */
-  unsigned cpu_seconds;  /* processor time */
+  uint64_t memory;      /* bytes of address space beyond what the process has at the fork; 0: any */
+  unsigned cpu_seconds; /* processor time; 0: any */
   unsigned wall_seconds; /* from start to end, kept by the parent */
 } tp__child_limits;
 

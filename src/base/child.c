@@ -64,8 +64,8 @@ static void set_limits(const tp__child_limits *limits)
 {
   uint64_t used = address_space_pages() * (uint64_t)sysconf(_SC_PAGESIZE);
   lower(RLIMIT_CORE, 0);
-  lower(RLIMIT_CPU, limits->cpu_seconds);
-  if (used > 0) lower(RLIMIT_AS, used + limits->memory);
+  if (limits->cpu_seconds > 0) lower(RLIMIT_CPU, limits->cpu_seconds);
+  if (limits->memory > 0 && used > 0) lower(RLIMIT_AS, used + limits->memory);
 }
 
 /* Moves the pipe and `in` to 3 and 4, stdin to stderr to /dev/null, and closes all others: an

@@ -1,16 +1,14 @@
 /* Proves that a child's crash, hang, hunger for memory, silence or nonsense becomes an error with
  * its cause, and that no process and no descriptor is left behind. Hostile: the bodies below do
  * what libhdf5 does on damaged files. */
-#include "weights_testing.h"
-
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "model/child.h"
+#include "../testing.h"
+#include "base/child.h"
 
 static const tp__child_limits small = {.memory = 64 << 20, .cpu_seconds = 1, .wall_seconds = 20};
 
