@@ -1,6 +1,10 @@
-/* fake_plugin - a PJRT plugin without devices, for the tests of opening and probing. The
- * environment variable TEPAL_FAKE says how it behaves; unset, it is a TPU v3 with two cores of 16
- * GB on which nothing can be compiled. */
+/* fake_plugin - a PJRT plugin without devices, for the tests of opening, probing and cleaning up.
+ *
+ * The environment variable TEPAL_FAKE says how it opens; unset, it is a TPU v3 with two cores of 16
+ * GB. It compiles anything, and a run gives a copy of each replica's first argument. It counts its
+ * objects: tepal_fake_live says how many of each sort live. tepal_fake_fail_at(n) lets the n-th
+ * call from now on fail (0: none), tepal_fake_calls says how many there have been since.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +15,20 @@
 struct tp__pjrt_error {
   tp__pjrt_code code;
   const char *text;
+  bool made; /* not static */
 };
 
-static struct tp__pjrt_error no_device = {TP__PJRT_NOT_FOUND,
-                                          "TPU initialization failed: No jellyfish device found."};
+static struct tp__pjrt_error no_device = {
+    TP__PJRT_NOT_FOUND, "TPU initialization failed: No jellyfish device found.", false};
 static struct tp__pjrt_error busy = {
     TP__PJRT_ABORTED,
     "Internal error when accessing libtpu multi-process lockfile. Run \"$ sudo rm "
-    "/tmp/libtpu_lockfile\"."};
-static struct tp__pjrt_error bad_start = {TP__PJRT_INTERNAL, "driver is of 1999"};
+    "/tmp/libtpu_lockfile\".",
+    false};
+static struct tp__pjrt_error bad_start = {TP__PJRT_INTERNAL, "driver is of 1999", false};
 static struct tp__pjrt_error no_option = {
-    TP__PJRT_INVALID_ARGUMENT, "Unexpected option name passed to PJRT_Client_Create: preallocate"};
+    TP__PJRT_INVALID_ARGUMENT, "Unexpected option name passed to PJRT_Client_Create: preallocate",
+    false};
 
 static bool fakes(const char *what)
 {
@@ -29,9 +36,64 @@ static bool fakes(const char *what)
   return set != NULL && strcmp(set, what) == 0;
 }
 
+/* ---- what lives, and what fails ---- */
+
+enum { ERRORS, EVENTS, BUFFERS, PROGRAMS, LOADED, SERIALIZED, CLIENTS, SORTS };
+static int live[SORTS], calls, fail_at;
+
+__attribute__((visibility("default"))) void tepal_fake_live(int now[SORTS]);
+__attribute__((visibility("default"))) void tepal_fake_fail_at(int call);
+__attribute__((visibility("default"))) int tepal_fake_calls(void);
+
+void tepal_fake_live(int now[SORTS])
+{
+  memcpy(now, live, sizeof live);
+}
+
+void tepal_fake_fail_at(int call)
+{
+  fail_at = call;
+  calls = 0;
+}
+
+int tepal_fake_calls(void)
+{
+  return calls;
+}
+
+static void *make(int sort, size_t size)
+{
+  live[sort]++;
+  return calloc(1, size);
+}
+
+static void end(int sort, void *object)
+{
+  if (object == NULL) return;
+  live[sort]--;
+  free(object);
+}
+
+/* Every call that may fail begins with it. */
+static tp__pjrt_error *failure(void)
+{
+  if (++calls != fail_at) return NULL;
+  tp__pjrt_error *e = make(ERRORS, sizeof *e);
+  *e = (tp__pjrt_error){TP__PJRT_RESOURCE_EXHAUSTED, "failed as was wished", true};
+  return e;
+}
+
+#define MAY_FAIL()                                                                                 \
+  do {                                                                                             \
+    tp__pjrt_error *failure_ = failure();                                                          \
+    if (failure_ != NULL) return failure_;                                                         \
+  } while (0)
+
+/* ---- errors, plugin ---- */
+
 static void error_destroy(tp__pjrt_error_destroy *args)
 {
-  (void)args;
+  if (args->error->made) end(ERRORS, args->error);
 }
 
 static void error_message(tp__pjrt_error_message *args)
@@ -49,12 +111,14 @@ static tp__pjrt_error *error_code(tp__pjrt_error_code *args)
 static tp__pjrt_error *initialize(tp__pjrt_plugin_initialize *args)
 {
   (void)args;
+  MAY_FAIL();
   return fakes("bad start") ? &bad_start : NULL;
 }
 
 static tp__pjrt_error *attributes(tp__pjrt_plugin_attributes *args)
 {
   static const int64_t version[] = {1, 2, 3};
+  MAY_FAIL();
   static const tp__pjrt_named_value value[] = {
       {.struct_size = sizeof *value,
        .name = "stablehlo_current_version",
@@ -74,8 +138,11 @@ static tp__pjrt_error *attributes(tp__pjrt_plugin_attributes *args)
   return NULL;
 }
 
+/* ---- client, devices ---- */
+
 static tp__pjrt_error *client_create(tp__pjrt_client_create *args)
 {
+  MAY_FAIL();
   if (fakes("no device")) return &no_device;
   if (fakes("busy")) return &busy;
   if (fakes("no options") && args->num_options > 0) return &no_option;
@@ -87,18 +154,19 @@ static tp__pjrt_error *client_create(tp__pjrt_client_create *args)
     abort();
   }
   while (fakes("hang")) pause();
-  args->client = (tp__pjrt_client *)(void *)&no_device; /* any object */
+  args->client = make(CLIENTS, 1);
   return NULL;
 }
 
-static tp__pjrt_error *done(tp__pjrt_client_destroy *args)
+static tp__pjrt_error *client_destroy(tp__pjrt_client_destroy *args)
 {
-  (void)args;
+  end(CLIENTS, args->client);
   return NULL;
 }
 
 static tp__pjrt_error *platform_name(tp__pjrt_client_text *args)
 {
+  MAY_FAIL();
   args->text = fakes("gpu") ? "cuda" : "tpu";
   args->text_size = strlen(args->text);
   return NULL;
@@ -106,6 +174,7 @@ static tp__pjrt_error *platform_name(tp__pjrt_client_text *args)
 
 static tp__pjrt_error *platform_version(tp__pjrt_client_text *args)
 {
+  MAY_FAIL();
   args->text = "fake\nof today";
   args->text_size = strlen(args->text);
   return NULL;
@@ -116,6 +185,7 @@ static char two_devices[2];
 static tp__pjrt_error *devices(tp__pjrt_client_devices *args)
 {
   static tp__pjrt_device *device[2];
+  MAY_FAIL();
   for (int i = 0; i < 2; i++) device[i] = (tp__pjrt_device *)(void *)&two_devices[i];
   args->devices = device;
   args->num_devices = fakes("no cores") ? 0 : 2;
@@ -124,18 +194,21 @@ static tp__pjrt_error *devices(tp__pjrt_client_devices *args)
 
 static tp__pjrt_error *get_description(tp__pjrt_device_get_description *args)
 {
+  MAY_FAIL();
   args->description = (tp__pjrt_description *)args->device;
   return NULL;
 }
 
 static tp__pjrt_error *id(tp__pjrt_description_number *args)
 {
+  MAY_FAIL();
   args->number = (int)((char *)args->description - two_devices);
   return NULL;
 }
 
 static tp__pjrt_error *kind(tp__pjrt_description_kind *args)
 {
+  MAY_FAIL();
   args->kind = "TPU v3 and more"; /* its size says where it ends */
   args->kind_size = 6;
   return NULL;
@@ -143,9 +216,158 @@ static tp__pjrt_error *kind(tp__pjrt_description_kind *args)
 
 static tp__pjrt_error *memory_stats(tp__pjrt_device_memory_stats *args)
 {
+  MAY_FAIL();
   args->bytes_in_use = 1000;
   args->bytes_limit = 16000000000;
   args->bytes_limit_is_set = true;
+  return NULL;
+}
+
+/* ---- events and buffers ---- */
+
+struct tp__pjrt_buffer {
+  size_t size;
+  bool gone;
+  unsigned char data[256];
+};
+
+static tp__pjrt_error *event_await(tp__pjrt_event_args *args)
+{
+  (void)args;
+  MAY_FAIL();
+  return NULL;
+}
+
+static tp__pjrt_error *event_destroy(tp__pjrt_event_args *args)
+{
+  end(EVENTS, args->event);
+  return NULL;
+}
+
+static tp__pjrt_error *from_host(tp__pjrt_buffer_from_host *args)
+{
+  MAY_FAIL();
+  size_t n = 4; /* of float32 */
+  for (size_t i = 0; i < args->num_dims; i++) n *= (size_t)args->dims[i];
+  args->buffer = make(BUFFERS, sizeof *args->buffer);
+  args->buffer->size = n < 256 ? n : 256;
+  memcpy(args->buffer->data, args->data, args->buffer->size);
+  args->done_with_data = make(EVENTS, 1);
+  return NULL;
+}
+
+static tp__pjrt_error *to_host(tp__pjrt_buffer_to_host *args)
+{
+  MAY_FAIL();
+  memcpy(args->data, args->buffer->data, args->data_size);
+  args->event = make(EVENTS, 1);
+  return NULL;
+}
+
+static tp__pjrt_error *is_deleted(tp__pjrt_buffer_is_deleted *args)
+{
+  MAY_FAIL();
+  args->is_deleted = args->buffer->gone;
+  return NULL;
+}
+
+static tp__pjrt_error *buffer_destroy(tp__pjrt_buffer_destroy *args)
+{
+  end(BUFFERS, args->buffer);
+  return NULL;
+}
+
+/* ---- programs ---- */
+
+static tp__pjrt_error *compile(tp__pjrt_client_compile *args)
+{
+  MAY_FAIL();
+  args->loaded = make(LOADED, 1);
+  return NULL;
+}
+
+static tp__pjrt_error *loaded_destroy(tp__pjrt_loaded_destroy *args)
+{
+  end(LOADED, args->loaded);
+  return NULL;
+}
+
+static tp__pjrt_error *get_executable(tp__pjrt_loaded_get_executable *args)
+{
+  MAY_FAIL();
+  args->executable = make(PROGRAMS, 1);
+  return NULL;
+}
+
+static tp__pjrt_error *executable_destroy(tp__pjrt_executable_destroy *args)
+{
+  end(PROGRAMS, args->executable);
+  return NULL;
+}
+
+static tp__pjrt_error *num_outputs(tp__pjrt_executable_num_outputs *args)
+{
+  MAY_FAIL();
+  args->num_outputs = 1;
+  return NULL;
+}
+
+static void serialized_free(tp__pjrt_serialized *serialized)
+{
+  end(SERIALIZED, serialized);
+}
+
+static tp__pjrt_error *serialize(tp__pjrt_executable_serialize *args)
+{
+  MAY_FAIL();
+  args->bytes = "a program";
+  args->bytes_size = 9;
+  args->serialized = make(SERIALIZED, 1);
+  args->serialized_free = serialized_free;
+  return NULL;
+}
+
+static tp__pjrt_error *deserialize(tp__pjrt_deserialize *args)
+{
+  MAY_FAIL();
+  args->loaded = make(LOADED, 1);
+  return NULL;
+}
+
+static tp__pjrt_error *cost(tp__pjrt_executable_cost *args)
+{
+  static const tp__pjrt_named_value value[] = {
+      {.name = "flops", .name_size = 5, .type = TP__PJRT_FLOAT, .value.number = 12},
+      {.name = "bytes accessed", .name_size = 14, .type = TP__PJRT_FLOAT, .value.number = 34},
+      {.name = "optimal_seconds", .name_size = 15, .type = TP__PJRT_FLOAT, .value.number = -1},
+  };
+  MAY_FAIL();
+  args->properties = value;
+  args->num_properties = 3;
+  return NULL;
+}
+
+static tp__pjrt_error *memory(tp__pjrt_executable_memory *args)
+{
+  MAY_FAIL();
+  args->argument_size = 1;
+  args->output_size = 2;
+  args->alias_size = 3;
+  args->temp_size = 4;
+  args->generated_code_size = -5; /* nonsense counts as not told */
+  return NULL;
+}
+
+static tp__pjrt_error *execute(tp__pjrt_execute *args)
+{
+  MAY_FAIL();
+  for (size_t r = 0; r < args->num_devices; r++) {
+    tp__pjrt_buffer *in = args->argument_lists[r][0], *out = make(BUFFERS, sizeof *out);
+    *out = *in;
+    in->gone = true;
+    args->output_lists[r][0] = out;
+    if (args->device_complete != NULL) args->device_complete[r] = make(EVENTS, 1);
+  }
   return NULL;
 }
 
@@ -163,7 +385,7 @@ const tp__pjrt_api *GetPjrtApi(void)
       .plugin_initialize = initialize,
       .plugin_attributes = attributes,
       .client_create = client_create,
-      .client_destroy = done,
+      .client_destroy = client_destroy,
       .client_platform_name = platform_name,
       .client_platform_version = platform_version,
       .client_addressable_devices = devices,
@@ -171,6 +393,22 @@ const tp__pjrt_api *GetPjrtApi(void)
       .description_id = id,
       .description_kind = kind,
       .device_memory_stats = memory_stats,
+      .event_await = event_await,
+      .event_destroy = event_destroy,
+      .buffer_from_host = from_host,
+      .buffer_to_host = to_host,
+      .buffer_is_deleted = is_deleted,
+      .buffer_destroy = buffer_destroy,
+      .client_compile = compile,
+      .loaded_destroy = loaded_destroy,
+      .loaded_get_executable = get_executable,
+      .loaded_execute = execute,
+      .executable_destroy = executable_destroy,
+      .executable_num_outputs = num_outputs,
+      .executable_serialize = serialize,
+      .executable_cost = cost,
+      .executable_memory = memory,
+      .deserialize = deserialize,
   };
   if (fakes("major 1")) api.version.major = 1;
   if (fakes("minor 20")) api.version.minor = 20;
