@@ -28,6 +28,7 @@ typedef struct cli_words {
 typedef struct cli_common {
   int threads;
   const char *device;
+  int replicas;
   bool quiet;
   bool help;
   const char **positional; /* [n_positional]; the words themselves. freed by cli_common_free */

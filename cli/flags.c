@@ -92,10 +92,24 @@ static tp_status value_of(struct reader *r, const struct flag *f, const char **v
   return not_empty(f, *value, error);
 }
 
+static tp_status count_of(struct reader *r, const struct flag *f, const char *all, int *count,
+                          tp_error *error)
+{
+  const char *value = NULL;
+  tp_status status = value_of(r, f, &value, error);
+  if (status != TP_OK) return status;
+  char *end = NULL;
+  long n = strtol(value, &end, 10);
+  if (end == value || *end != '\0' || n < 0 || n > 1024)
+    return cli_usage(error, "--%s: \"%s\" is not a number from 0 (%s) to 1024", f->name, value,
+                     all);
+  *count = (int)n;
+  return TP_OK;
+}
+
 static tp_status read_common(struct reader *r, const struct flag *f, bool *known, tp_error *error)
 {
   cli_common *c = r->common;
-  const char *value = NULL;
   *known = true;
   bool is_switch = strcmp(f->name, "help") == 0 || strcmp(f->name, "quiet") == 0;
   if (is_switch && f->value != NULL) return cli_usage(error, "--%s: takes no value", f->name);
@@ -107,14 +121,9 @@ static tp_status read_common(struct reader *r, const struct flag *f, bool *known
     tp_status status = value_of(r, f, &c->device, error);
     if (status != TP_OK) return status;
   } else if (strcmp(f->name, "threads") == 0) {
-    tp_status status = value_of(r, f, &value, error);
-    if (status != TP_OK) return status;
-    char *end = NULL;
-    long n = strtol(value, &end, 10);
-    if (end == value || *end != '\0' || n < 0 || n > 1024)
-      return cli_usage(error, "--threads: \"%s\" is not a number from 0 (all processors) to 1024",
-                       value);
-    c->threads = (int)n;
+    return count_of(r, f, "all processors", &c->threads, error);
+  } else if (strcmp(f->name, "replicas") == 0) {
+    return count_of(r, f, "all devices", &c->replicas, error);
   } else {
     *known = false;
   }
@@ -147,8 +156,8 @@ static bool is_option(const struct reader *r, const char *name)
 static tp_status no_such_flag(const struct reader *r, const struct flag *f, tp_error *error)
 {
   enum { MOST = 128 };
-  const char *names[MOST] = {"help", "quiet", "threads", "device"};
-  size_t n = 4;
+  const char *names[MOST] = {"help", "quiet", "threads", "device", "replicas"};
+  size_t n = 5;
   char text[64], other[64];
   tp_option o;
   for (size_t i = 0; i < r->n_extra && n < MOST; i++) names[n++] = r->extra[i].name;

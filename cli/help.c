@@ -51,7 +51,8 @@ void cli_print_options(FILE *to, tp_options_kind kind)
 {
   static const tp_option common[] = {
       {"threads", "N", "0", "common", "0: as many as there are processors"},
-      {"device", "NAME", "auto", "common", "auto or cpu"},
+      {"device", "NAME", "auto", "common", "auto, tpu, gpu, cpu, or a PJRT plugin's path"},
+      {"replicas", "N", "0", "common", "devices to use; 0: all"},
       {"quiet", NULL, NULL, "common", "warnings and errors only"},
   };
   enum { WIDEST = 100 };

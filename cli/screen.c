@@ -89,6 +89,7 @@ tp_status cli_context(cli_screen *screen, const cli_common *common, tp_context *
   cli_screen_start(screen, common->quiet);
   tp_context_options o = {.threads = common->threads,
                           .device = common->device,
+                          .replicas = common->replicas,
                           .log = cli_screen_log,
                           .progress = cli_screen_progress,
                           .user = screen};

@@ -97,10 +97,12 @@ typedef struct tp_progress {
 typedef void (*tp_progress_fn)(void *user, const tp_progress *progress);
 
 typedef struct tp_context_options {
-  int threads;             /* 0: as many as processors this process may use */
-  const char *device;      /* NULL or "auto", "cpu" */
-  const char *cache;       /* folder of pretrained weights; NULL: TEPAL_CACHE, else the XDG cache */
-  tp_log_fn log;           /* NULL: silent */
+  int threads;        /* 0: as many as processors this process may use */
+  const char *device; /* NULL or "auto": the first of TPU, GPU, CPU that is there; "tpu", "gpu",
+                         "cpu", or the path of a PJRT plugin */
+  int replicas;       /* devices to use; 0: all */
+  const char *cache;  /* folder of pretrained weights; NULL: TEPAL_CACHE, else the XDG cache */
+  tp_log_fn log;      /* NULL: silent */
   tp_progress_fn progress; /* NULL: none */
   void *user;              /* given to log and progress */
 } tp_context_options;
@@ -114,8 +116,9 @@ void tp_context_free(tp_context *context);
  * Async-signal-safe. */
 void tp_context_stop(tp_context *context);
 
-/* "cpu: 2 threads, AVX-512; 1 replica". Borrowed from the context. */
-const char *tp_context_device(const tp_context *context);
+/* "cpu: 2 threads, AVX-512; 1 replica". The device is opened now, if no job has done it yet; where
+ * that fails, "none: " and why. Borrowed from the context until the next call. */
+const char *tp_context_device(tp_context *context);
 
 /* One line as Keras' progress bar shows it, fitted to `width` columns; writes to text and returns
  * it. */
@@ -220,7 +223,14 @@ typedef struct tp_train_options {
   const char *plateau_monitor;        /* "val_loss" */
   const char *best_monitor;           /* "val_accuracy": which epoch is the best */
   double checkpoint_minutes; /* 10: also in the middle of an epoch; 0: only after each epoch */
-  uint64_t seed;             /* 1 */
+  const char *precision;  /* "float32"; "bf16": TPUs and GPUs multiply in bfloat16; weights, sums,
+                             batch statistics and loss stay float32 */
+  const char *accumulate; /* "auto": a batch that a device has no memory for goes through in
+                             parts, and gradients are added; "N": in N parts */
+  bool sync_batch_norm;   /* batch statistics over all replicas, not each replica's own */
+  const char *transfer;   /* pixels cross to a TPU or GPU as "uint8" (rounded), "float32", or
+                             "auto": uint8 where that changes nothing */
+  uint64_t seed;          /* 1 */
   bool dry_run; /* build everything, two steps and one validation batch, report memory and time,
                    write nothing */
 } tp_train_options;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "model/weights.h"
 
 void tp_free(void *memory)
@@ -29,15 +30,22 @@ static bool wants_stop(void *user)
   return ((tp_context *)user)->stop != 0;
 }
 
-static tp_status open_device(tp_context *c, const char *device, tp_error *error)
+tp_status tp__context_backend(tp_context *c, tp__backend **backend, tp_error *err)
 {
-  if (device != NULL && strcmp(device, "auto") != 0 && strcmp(device, "cpu") != 0)
-    return tp__fail(error, TP_ERR_DEVICE, "device: \"%s\" is not available; this build has: cpu",
-                    device);
-  TP__TRY(tp__backend_cpu(c->pool, &c->backend, error));
-  snprintf(c->device, sizeof c->device, "%s: %s; %d replica%s", c->backend->name,
-           c->backend->device, c->backend->replicas, c->backend->replicas == 1 ? "" : "s");
-  return TP_OK;
+  char *folder = NULL;
+  tp_status status = TP_OK;
+  if (c->backend == NULL) {
+    folder = tp__cache_folder(c->cache, NULL);
+    tp__device_options o = {.name = c->device_name,
+                            .replicas = c->replicas,
+                            .cache = folder,
+                            .pool = c->pool,
+                            .log = &c->log};
+    status = tp__device_open(&o, &c->backend, err);
+  }
+  free(folder);
+  *backend = c->backend;
+  return status;
 }
 
 tp_status tp_context_new(const tp_context_options *options, tp_context **context, tp_error *error)
@@ -55,7 +63,11 @@ tp_status tp_context_new(const tp_context_options *options, tp_context **context
     c->cache = tp__strdup(o->cache, error);
     status = c->cache == NULL ? TP_ERR_INTERNAL : TP_OK;
   }
-  if (status == TP_OK) status = open_device(c, o->device, error);
+  c->replicas = o->replicas;
+  if (status == TP_OK && o->device != NULL) {
+    c->device_name = tp__strdup(o->device, error);
+    status = c->device_name == NULL ? TP_ERR_INTERNAL : tp__device_check(o->device, error);
+  }
   c->job = (tp__job){.pool = c->pool,
                      .log = &c->log,
                      .progress = pass_progress,
@@ -75,6 +87,7 @@ void tp_context_free(tp_context *c)
   if (c->backend != NULL) c->backend->free(c->backend);
   tp__pool_free(c->pool);
   free(c->cache);
+  free(c->device_name);
   free(c);
 }
 
@@ -83,8 +96,15 @@ void tp_context_stop(tp_context *c)
   c->stop = 1;
 }
 
-const char *tp_context_device(const tp_context *c)
+const char *tp_context_device(tp_context *c)
 {
+  tp__backend *b = NULL;
+  tp_error error;
+  if (tp__context_backend(c, &b, &error) != TP_OK)
+    snprintf(c->device, sizeof c->device, "none: %.500s", error.text);
+  else
+    snprintf(c->device, sizeof c->device, "%s: %s; %d replica%s", b->name, b->device, b->replicas,
+             b->replicas == 1 ? "" : "s");
   return c->device;
 }
 

@@ -19,16 +19,21 @@
 
 struct tp_context {
   tp__pool *pool;
-  tp__backend *backend;
+  tp__backend *backend; /* NULL until a job needs it */
   tp__log log;
   tp__job job;
   tp_log_fn log_fn;
   tp_progress_fn progress_fn;
   void *user;
-  char *cache; /* NULL: the default folder */
-  char device[192];
+  char *cache;       /* NULL: the default folder */
+  char *device_name; /* NULL: auto */
+  int replicas;
+  char device[512];
   volatile sig_atomic_t stop;
 };
+
+/* The device, opened by the first job that needs one: reading data takes no TPU from anybody. */
+tp_status tp__context_backend(tp_context *context, tp__backend **backend, tp_error *err) TP_CHECKED;
 
 /* Fills *path with the file to load weights from for "imagenet", a file or "none" (NULL), fetching
  * a pretrained one; *pretrained: it is the network's official file, whose statistics are special.

@@ -24,9 +24,12 @@ static tp_status fit(tp_context *c, const tp_train_options *o, bool resume, tp_t
   tp__fit_options fo = {.train = o, .resume = resume, .observer = &observer};
   char *weights = NULL;
   tp_status status = TP_OK;
-  if (!resume) status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
+  tp__backend *backend = NULL;
+  status = tp__context_backend(c, &backend, error);
+  if (status == TP_OK && !resume)
+    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
   fo.weights = weights;
-  if (status == TP_OK) status = tp__fit(&job, c->backend, &fo, result, error);
+  if (status == TP_OK) status = tp__fit(&job, backend, &fo, result, error);
   free(weights);
   status = tp__run_files_close(&files, status, error);
   if (status == TP_STOPPED) c->stop = 0; /* the wish is fulfilled: the next job runs */
@@ -63,13 +66,18 @@ tp_status tp_train_resume(tp_context *c, const char *run, tp_train_result *resul
 
 tp_status tp_predict(tp_context *c, const tp_predict_options *options, tp_error *error)
 {
-  return tp__predict(&c->job, c->backend, options, error);
+  tp__backend *backend = NULL;
+  TP__TRY(tp__context_backend(c, &backend, error));
+  return tp__predict(&c->job, backend, options, error);
 }
 
 tp_status tp_evaluate(tp_context *c, const tp_evaluate_options *options, tp_evaluation *evaluation,
                       tp_error *error)
 {
-  return tp__evaluate(&c->job, c->backend, options, evaluation, error);
+  tp__backend *backend = NULL;
+  bool files = options->predictions != NULL || options->truth != NULL;
+  if (!files) TP__TRY(tp__context_backend(c, &backend, error));
+  return tp__evaluate(&c->job, backend, options, evaluation, error);
 }
 
 tp_status tp_inspect(tp_context *c, const tp_inspect_options *options, tp_inspection *inspection,

@@ -48,6 +48,8 @@ typedef struct tp__fitter {
   tp__flight flight[2]; /* one in flight while the next is prepared */
   int turn;             /* the one to take next; it is not open */
   int batch;
+  bool bytes;        /* pixels may cross to a device as 8 bits */
+  int accumulate;    /* 0: auto */
   double saved_at;   /* tp__now() of the last checkpoint */
   int saves;         /* checkpoints written by this process */
   double compute;    /* seconds in the device's run, this epoch */

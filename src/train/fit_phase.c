@@ -56,6 +56,11 @@ static tp_status make_trained(tp__fitter *f, tp_error *err)
   return TP_OK;
 }
 
+static bool augments(const tp_train_options *o)
+{
+  return o->flip || o->rotate != 0;
+}
+
 /* Keeps the features of those examples that are prepared the same way in every epoch, while the
  * backbone is frozen and the cache's limit allows it. */
 static tp_status start_features(tp__fitter *f, tp_error *err)
@@ -66,8 +71,7 @@ static tp_status start_features(tp__fitter *f, tp_error *err)
   tp__feature_memory_stop(&f->val_features);
   if (width == 0) return TP_OK;
   TP__TRY(tp__bytes_parse("cache_limit", f->o->data.cache_limit, &limit, err));
-  bool augmented = f->o->flip || f->o->rotate != 0;
-  if (!augmented && f->train_features.examples <= limit / bytes)
+  if (!augments(f->o) && f->train_features.examples <= limit / bytes)
     TP__TRY(tp__feature_memory_start(&f->train_features, width, err));
   if (f->val != NULL && f->val_features.examples <= limit / bytes)
     return tp__feature_memory_start(&f->val_features, width, err);
@@ -85,6 +89,11 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
       .head_factor = f->state.phase == 0 ? 1 : (float)f->o->fine_tune_head_factor,
       .label_smoothing = (float)f->o->label_smoothing,
       .batch = f->batch,
+      .whole = f->backend->remote && augments(f->o),
+      .bytes = f->bytes,
+      .bf16 = strcmp(f->o->precision, "bf16") == 0,
+      .local_statistics = !f->o->sync_batch_norm,
+      .accumulate = f->accumulate,
   };
   tp__learner_free(f->learner);
   f->learner = NULL;

@@ -6,6 +6,7 @@
 
 #include "fit_parts.h"
 #include "model/weights_load.h"
+#include "transfer.h"
 
 /* ---- options that several parts read ---- */
 
@@ -48,6 +49,9 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
   if (strcmp(o->batch_norm, "frozen") != 0 && strcmp(o->batch_norm, "batch") != 0)
     return tp__fail(err, TP_ERR_USAGE, "batch_norm: \"%s\" is not known; wanted frozen or batch",
                     o->batch_norm);
+  if (strcmp(o->precision, "float32") != 0 && strcmp(o->precision, "bf16") != 0)
+    return tp__fail(err, TP_ERR_USAGE, "precision: \"%s\" is not known; wanted float32 or bf16",
+                    o->precision);
   if (o->train.count == 0) return tp__fail(err, TP_ERR_USAGE, "train: no training data were given");
   if (o->epochs + o->fine_tune_epochs == 0)
     return tp__fail(
@@ -139,6 +143,9 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
       .interleave = o->interleave,
       .steps_per_epoch = o->steps_per_epoch,
   };
+  if (f->backend->remote)
+    TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p.recipe,
+                               (const tp__catalog *[]){f->train, f->val}, &f->bytes, err));
   size_t n = tp__catalog_count(f->train);
   TP__TRY(tp__feature_memory_init(&f->train_features, n, f->batch, err));
   p.known = f->train_features.known;
@@ -265,6 +272,7 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   TP__TRY(check_options(o, err));
   TP__TRY(read_monitors(f, err));
   TP__TRY(tp__optimizer_make(o, &f->optimizer, err));
+  TP__TRY(tp__accumulate_parse(o->accumulate, &f->accumulate, err));
   TP__TRY(tp__size_parse("image_size", o->image_size, &spec->height, &spec->width, err));
   TP__TRY(tp__dct_parse(o->data.dct, &f->identity.accurate_dct, err));
   f->identity.exif_rotate = o->data.exif_rotate;

@@ -199,6 +199,7 @@ static tp_status allocate(tp__plan *plan, tp_error *err)
   p->info.activation_bytes = (uint64_t)(scratch * 4);
   p->info.weight_bytes = (uint64_t)(shared * 4);
   p->info.chunk = plan->chunk;
+  p->info.parts = 1;
   TP__TRY(tp__program_fits(p, p->info.activation_bytes + p->info.weight_bytes, err));
   plan->scratch = tp__calloc_aligned(plan->scratch_size * (size_t)plan->threads, 4, err);
   plan->batch = tp__calloc_aligned(plan->batch_size, 4, err);

@@ -90,6 +90,12 @@ tp_status tp__cpu_compile(tp__backend *backend, const tp__graph *graph, tp__stat
   if (options->batch < 1 || options->batch > BATCH_MAX)
     return tp__fail(err, TP_ERR_USAGE, "the batch must be 1 to %d examples, not %lld", BATCH_MAX,
                     (long long)options->batch);
+  if (options->bf16)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "precision: bf16 is for TPUs and GPUs; the CPU computes in float32");
+  if (options->byte_input != NULL)
+    return tp__fail(err, TP_ERR_INTERNAL, "input %s: the CPU takes no 8-bit inputs",
+                    options->byte_input);
   tp__program *p = tp__calloc(1, sizeof *p, err);
   if (p == NULL) return TP_ERR_INTERNAL;
   p->cpu = (tp__cpu *)backend;

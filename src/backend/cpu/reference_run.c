@@ -35,6 +35,7 @@ static tp_status check_memory(tp__program *p, tp_error *err)
   }
   p->info.activation_bytes = sum;
   p->info.chunk = (int)p->batch;
+  p->info.parts = 1;
   return tp__program_fits(p, sum, err);
 }
 

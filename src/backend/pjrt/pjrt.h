@@ -18,13 +18,14 @@
 #define TP_PJRT_H
 
 #include "backend/backend.h"
+#include "base/log.h"
 
 typedef struct tp__pjrt_options {
-  const char *plugin; /* path of the plugin */
-  int replicas;       /* 0: all devices of the plugin; more than it has: an error. CPU plugins make
-                         as many virtual devices */
-  const char *cache;  /* folder of compiled programs; NULL: none are kept */
-  const tp__log *log; /* may be NULL */
+  const char *plugin;   /* path of the plugin */
+  bool virtual_devices; /* a CPU plugin: it makes as many devices as it is told */
+  int replicas;         /* 0: all devices of the plugin; more than it has: an error */
+  const char *cache;    /* folder of compiled programs; NULL: none are kept */
+  const tp__log *log;   /* may be NULL */
 } tp__pjrt_options;
 
 tp_status tp__backend_pjrt(const tp__pjrt_options *options, tp__backend **backend,

@@ -1,0 +1,117 @@
+/* device - see device.h */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/pjrt/pjrt.h"
+#include "backend/pjrt/plugin.h"
+
+/* How long a device may take to answer before it counts as absent or busy, seconds. */
+static const double PATIENCE = 25;
+
+static tp_status open_cpu(const tp__device_options *o, tp__backend **backend, tp_error *err)
+{
+  if (o->replicas > 1)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "replicas: %d: the CPU is one replica, whose threads share the work",
+                    o->replicas);
+  return tp__backend_cpu(o->pool, backend, err);
+}
+
+static tp_status open_plugin(const tp__device_options *o, const tp__candidate *c,
+                             tp__backend **backend, tp_error *err)
+{
+  char *cache = o->cache != NULL ? tp__format("%s/programs", o->cache) : NULL;
+  tp__pjrt_options options = {.plugin = c->path,
+                              .virtual_devices = c->kind == TP__CLASS_CPU,
+                              .replicas = o->replicas,
+                              .cache = cache,
+                              .log = o->log};
+  tp_status status = tp__backend_pjrt(&options, backend, err);
+  free(cache);
+  return status == TP_OK ? TP_OK : tp__at(err, status, "device");
+}
+
+static tp_status not_there(const char *name, const tp__candidate *c, tp_error *err)
+{
+  return tp__fail(err, TP_ERR_DEVICE, "device: %s: %s", name,
+                  c != NULL ? c->reason : "none was found; tepal devices tells where was looked");
+}
+
+static tp_status open_kind(const tp__device_options *o, tp__device_class kind,
+                           tp__backend **backend, tp_error *err)
+{
+  tp__candidates found = {0};
+  TP__TRY(tp__candidates_find(PATIENCE, &found, err));
+  const tp__candidate *refused = NULL, *usable = NULL;
+  for (size_t i = 0; i < found.count; i++) {
+    const tp__candidate *c = &found.item[i];
+    if (c->kind != kind) continue;
+    if (c->reason == NULL && usable == NULL) usable = c;
+    if (c->reason != NULL && refused == NULL) refused = c;
+  }
+  tp_status status =
+      usable != NULL ? open_plugin(o, usable, backend, err) : not_there(o->name, refused, err);
+  tp__candidates_free(&found);
+  return status;
+}
+
+/* A chip that is there but can't be used is worth a word: the run will take longer. */
+static tp_status open_first(const tp__device_options *o, tp__backend **backend, tp_error *err)
+{
+  tp__candidates found = {0};
+  TP__TRY(tp__candidates_find(PATIENCE, &found, err));
+  tp_status status = TP_OK;
+  *backend = NULL;
+  for (size_t i = 0; i < found.count && status == TP_OK && *backend == NULL; i++) {
+    const tp__candidate *c = &found.item[i];
+    if (c->reason == NULL)
+      status = open_plugin(o, c, backend, err);
+    else if (c->chip)
+      tp__warn(o->log, "%s is there but can't be used: %s",
+               c->kind == TP__CLASS_TPU ? "a TPU" : "a GPU", c->reason);
+  }
+  tp__candidates_free(&found);
+  if (status != TP_OK || *backend != NULL) return status;
+  return open_cpu(o, backend, err);
+}
+
+static tp_status open_path(const tp__device_options *o, tp__backend **backend, tp_error *err)
+{
+  tp__candidates found = {0};
+  TP__TRY(tp__candidates_probe(o->name, PATIENCE, &found, err));
+  const tp__candidate *c = found.count > 0 ? &found.item[0] : NULL;
+  tp_status status =
+      c != NULL && c->reason == NULL ? open_plugin(o, c, backend, err) : not_there(o->name, c, err);
+  tp__candidates_free(&found);
+  return status;
+}
+
+static bool is_path(const char *name)
+{
+  size_t n = strlen(name);
+  return strchr(name, '/') != NULL || (n > 3 && strcmp(name + n - 3, ".so") == 0);
+}
+
+tp_status tp__device_check(const char *name, tp_error *err)
+{
+  static const char *const known[] = {"auto", "tpu", "gpu", "cpu"};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (strcmp(name, known[i]) == 0) return TP_OK;
+  if (is_path(name)) return TP_OK;
+  return tp__fail(err, TP_ERR_USAGE,
+                  "device: \"%s\" is none; auto, tpu, gpu, cpu, or the path of a PJRT plugin (.so)",
+                  name);
+}
+
+tp_status tp__device_open(const tp__device_options *o, tp__backend **backend, tp_error *err)
+{
+  const char *name = o->name != NULL ? o->name : "auto";
+  TP__TRY(tp__device_check(name, err));
+  if (strcmp(name, "auto") == 0) return open_first(o, backend, err);
+  if (strcmp(name, "cpu") == 0) return open_cpu(o, backend, err);
+  if (strcmp(name, "tpu") == 0) return open_kind(o, TP__CLASS_TPU, backend, err);
+  if (strcmp(name, "gpu") == 0) return open_kind(o, TP__CLASS_GPU, backend, err);
+  return open_path(o, backend, err);
+}

@@ -1,0 +1,94 @@
+/* pjrt_state - what the files behind pjrt.h share. Only pjrt*.c include it.
+ *
+ * Every parameter has one buffer on each replica, the same bits in all of them. A program that
+ * assigns parameters takes their buffers and gives new ones in the same memory; a run that fails
+ * after that has lost them, and the state says so from then on instead of computing with half of
+ * it.
+ */
+#ifndef TP_PJRT_STATE_H
+#define TP_PJRT_STATE_H
+
+#include "client.h"
+#include "pjrt.h"
+#include "stablehlo.h"
+
+typedef struct tp__pjrt {
+  tp__backend base; /* first: a backend is one of these */
+  tp__plugin *plugin;
+  tp__client *client;
+  char *cache; /* may be NULL */
+  const tp__log *log;
+  int in_flight;     /* runs that were submitted and not waited for */
+  double idle_since; /* when the last of them was over; 0: before the first */
+  double idle;       /* seconds, since the last reset */
+} tp__pjrt;
+
+typedef struct tp__resident {
+  char *name;
+  tp__shape shape;
+  tp__device_buffer **buffer; /* [replicas]; NULL entries: lost */
+} tp__resident;
+
+struct tp__state {
+  tp__pjrt *pjrt;
+  tp__resident *entry;
+  size_t count;
+};
+
+/* A result's way back: read into place, or into a staging buffer of whole rows first. */
+typedef struct tp__arrival {
+  tp__event *event;
+  void *staging; /* NULL: read in place */
+  void *place;
+  size_t bytes; /* of valid rows */
+} tp__arrival;
+
+struct tp__pending {
+  tp__pjrt *pjrt;
+  tp__event **done;     /* [replicas], of the execution */
+  tp__arrival *arrival; /* [replicas * fetches] */
+  size_t n_arrivals;
+  tp__device_buffer **fetched; /* alive until read: [replicas * results], NULL entries */
+  size_t n_fetched;
+};
+
+struct tp__program {
+  tp__pjrt *pjrt;
+  tp__state *state;
+  tp__executable *executable;
+  tp__hlo_module module; /* its ports; the text is gone */
+  int64_t batch, rows;   /* the most of a run; of one replica */
+  size_t *entry;         /* [arguments]: a parameter's place in the state */
+  const void **feed;     /* [arguments]: of the run being submitted */
+  void **fetch;          /* [results] */
+  void *padded;          /* one replica's rows of the largest input, when they are not all there */
+  size_t padded_bytes;
+  tp__device_buffer **argument, **result; /* [replicas][arguments], [replicas][results] */
+  tp__program_info info;
+};
+
+/* pjrt_state.c */
+tp_status tp__pjrt_state_new(tp__backend *backend, const tp__tensors *initial, tp__state **state,
+                             tp_error *err) TP_CHECKED;
+void tp__pjrt_state_free(tp__state *state);
+tp_status tp__pjrt_state_write(tp__state *state, const tp__tensors *from, tp_error *err) TP_CHECKED;
+tp_status tp__pjrt_state_read(tp__state *state, tp__tensors *into, tp_error *err) TP_CHECKED;
+tp_status tp__pjrt_state_find(const tp__state *state, const char *name, const tp__shape *shape,
+                              size_t *entry, tp_error *err) TP_CHECKED;
+
+/* pjrt_program.c */
+tp_status tp__pjrt_compile(tp__backend *backend, const tp__graph *graph, tp__state *state,
+                           const tp__compile_options *options, tp__program **program,
+                           tp_error *err) TP_CHECKED;
+void tp__pjrt_program_free(tp__program *program);
+void tp__pjrt_program_info(const tp__program *program, tp__program_info *info);
+
+/* pjrt_run.c */
+tp_status tp__pjrt_submit(tp__program *program, const tp__feed *feed, size_t n_feeds,
+                          tp__fetch *fetch, size_t n_fetches, int64_t n, tp__pending **pending,
+                          tp_error *err) TP_CHECKED;
+tp_status tp__pjrt_wait(tp__pending *pending, tp_error *err) TP_CHECKED;
+tp_status tp__pjrt_run(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
+                       size_t n_fetches, int64_t n, tp_error *err) TP_CHECKED;
+
+#endif
