@@ -87,6 +87,14 @@ void cli_context_free(tp_context *context);
 /* Columns of the terminal behind a file descriptor; other when it is none. */
 int cli_columns(int descriptor, int other);
 
+/* What a command needs from its words to its end. */
+typedef struct cli_job {
+  cli_common common;
+  cli_screen screen;
+  tp_context *context;
+} cli_job; /* born zeroed */
+void cli_job_end(cli_job *job);
+
 /* ---- commands: each prints its own help, and returns a status with error filled ---- */
 
 typedef tp_status (*cli_command_fn)(const cli_words *words, tp_error *error);
@@ -98,6 +106,7 @@ tp_status cli_inspect(const cli_words *words, tp_error *error);
 tp_status cli_pack(const cli_words *words, tp_error *error);
 tp_status cli_draw(const cli_words *words, tp_error *error);
 tp_status cli_summary(const cli_words *words, tp_error *error);
+tp_status cli_doctor(const cli_words *words, tp_error *error);
 tp_status cli_weights(const cli_words *words, tp_error *error);
 tp_status cli_devices(const cli_words *words, tp_error *error);
 tp_status cli_demo(const cli_words *words, tp_error *error);

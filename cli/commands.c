@@ -4,14 +4,7 @@
 
 #include "cli.h"
 
-/* What a command needs from its words to its end. */
-struct job {
-  cli_common common;
-  cli_screen screen;
-  tp_context *context;
-};
-
-static void end(struct job *j)
+void cli_job_end(cli_job *j)
 {
   cli_screen_end(&j->screen);
   cli_context_free(j->context);
@@ -59,7 +52,7 @@ static bool is_recipe(const char *path)
 
 tp_status cli_train(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_train_options o;
   tp_train_result result;
   cli_flag resume = {.name = "resume"};
@@ -97,7 +90,7 @@ tp_status cli_train(const cli_words *words, tp_error *error)
     say_result(&j.screen, resume.given != NULL ? resume.given : o.run, &result);
 out:
   tp_options_free(TP_OPTIONS_TRAIN, &o);
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
@@ -105,7 +98,7 @@ out:
 
 tp_status cli_predict(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_predict_options o;
   tp_options_default(TP_OPTIONS_PREDICT, &o);
   tp_status status = cli_read(words, TP_OPTIONS_PREDICT, &o, NULL, 0, &j.common, error);
@@ -125,13 +118,13 @@ tp_status cli_predict(const cli_words *words, tp_error *error)
   if (status == TP_OK) status = tp_predict(j.context, &o, error);
 out:
   tp_options_free(TP_OPTIONS_PREDICT, &o);
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
 tp_status cli_evaluate(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_evaluate_options o;
   tp_evaluation evaluation = {0};
   char *text = NULL;
@@ -161,7 +154,7 @@ tp_status cli_evaluate(const cli_words *words, tp_error *error)
   tp_evaluation_free(&evaluation);
 out:
   tp_options_free(TP_OPTIONS_EVALUATE, &o);
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
@@ -169,7 +162,7 @@ out:
 
 tp_status cli_inspect(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_inspect_options o;
   tp_inspection found = {0};
   tp_options_default(TP_OPTIONS_INSPECT, &o);
@@ -195,13 +188,13 @@ tp_status cli_inspect(const cli_words *words, tp_error *error)
   tp_inspection_free(&found);
 out:
   tp_options_free(TP_OPTIONS_INSPECT, &o);
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
 tp_status cli_pack(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_pack_options o;
   tp_options_default(TP_OPTIONS_PACK, &o);
   tp_status status = cli_read(words, TP_OPTIONS_PACK, &o, NULL, 0, &j.common, error);
@@ -218,13 +211,13 @@ tp_status cli_pack(const cli_words *words, tp_error *error)
   if (status == TP_OK) status = tp_pack(j.context, &o, error);
 out:
   tp_options_free(TP_OPTIONS_PACK, &o);
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
 tp_status cli_draw(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_draw_options o;
   tp_options_default(TP_OPTIONS_DRAW, &o);
   tp_status status = cli_read(words, TP_OPTIONS_DRAW, &o, NULL, 0, &j.common, error);
@@ -240,68 +233,15 @@ tp_status cli_draw(const cli_words *words, tp_error *error)
   if (status == TP_OK) status = tp_draw(j.context, &o, error);
 out:
   tp_options_free(TP_OPTIONS_DRAW, &o);
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
-/* ---- summary, weights, devices ---- */
-
-static tp_status number_flag(const cli_flag *f, long low, long high, long *value, tp_error *error)
-{
-  if (f->given == NULL) return TP_OK;
-  char *stop = NULL;
-  long v = strtol(f->given, &stop, 10);
-  if (stop == f->given || *stop != '\0' || v < low || v > high)
-    return cli_usage(error, "--%s: \"%s\" is not a number from %ld to %ld", f->name, f->given, low,
-                     high);
-  *value = v;
-  return TP_OK;
-}
-
-tp_status cli_summary(const cli_words *words, tp_error *error)
-{
-  enum { SIZE, CLASSES };
-  cli_flag flag[] = {{.name = "image_size"}, {.name = "classes"}};
-  struct job j = {0};
-  tp_model *model = NULL;
-  char *text = NULL;
-  long size = 192, classes = 104;
-  tp_status status = cli_read(words, 0, NULL, flag, 2, &j.common, error);
-  if (status == TP_OK && j.common.help) {
-    printf(
-        "tepal summary MODEL|RUN [--image-size N] [--classes N]\n\n"
-        "Keras' table of layers, of a network by name (0 classes: without the head) or of a run.\n"
-        "Networks:");
-    cli_print_names(stdout, tp_model_names(), (int)strlen("Networks:"));
-    goto out;
-  }
-  if (status == TP_OK && j.common.n_positional != 1)
-    status = cli_usage(error, "one network or run is wanted, as: tepal summary efficientnet-b0");
-  if (status == TP_OK) status = number_flag(&flag[SIZE], 1, 16384, &size, error);
-  if (status == TP_OK) status = number_flag(&flag[CLASSES], 0, 1000000, &classes, error);
-  if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
-  bool by_name = false;
-  for (const char *const *name = tp_model_names(); status == TP_OK && *name != NULL; name++)
-    by_name |= strcmp(*name, j.common.positional[0]) == 0;
-  FILE *there = status == TP_OK && !by_name ? fopen(j.common.positional[0], "r") : NULL;
-  if (status == TP_OK && there != NULL)
-    status = tp_model_open(j.context, j.common.positional[0], &model, error);
-  else if (status == TP_OK)
-    status = tp_model_new(j.context, j.common.positional[0], (int)size, (int)size, (int)classes,
-                          "none", 1, &model, error);
-  if (there != NULL) fclose(there);
-  if (status == TP_OK) status = tp_model_summary(model, &text, error);
-  if (status == TP_OK) printf("%s", text);
-  tp_free(text);
-  tp_model_free(model);
-out:
-  end(&j);
-  return status;
-}
+/* ---- weights, devices ---- */
 
 tp_status cli_weights(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   char *path = NULL;
   tp_status status = cli_read(words, 0, NULL, NULL, 0, &j.common, error);
   if (status == TP_OK && j.common.help) {
@@ -324,13 +264,13 @@ tp_status cli_weights(const cli_words *words, tp_error *error)
   if (path != NULL) printf("%s\n", path);
   tp_free(path);
 out:
-  end(&j);
+  cli_job_end(&j);
   return status;
 }
 
 tp_status cli_devices(const cli_words *words, tp_error *error)
 {
-  struct job j = {0};
+  cli_job j = {0};
   tp_status status = cli_read(words, 0, NULL, NULL, 0, &j.common, error);
   if (status == TP_OK && j.common.help) {
     printf("tepal devices\n\nThe device that training would use.\n");
@@ -341,6 +281,6 @@ tp_status cli_devices(const cli_words *words, tp_error *error)
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK) printf("%s\n", tp_context_device(j.context));
 out:
-  end(&j);
+  cli_job_end(&j);
   return status;
 }

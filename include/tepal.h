@@ -439,6 +439,12 @@ tp_status tp_model_predict(tp_model *model, const float *pixels, int64_t n, floa
 tp_status tp_model_predict_image(tp_model *model, const void *bytes, size_t size,
                                  float *probabilities, tp_error *error) TP_CHECKED;
 
+/* Sends one batch of drawn colours through the plain loops, the fast CPU kernels and the context's
+ * device, and compares the output of every layer. text (tp_free) says who agrees, and where the
+ * first difference is; agree: nobody differs. precision: of the device, "float32" or "bf16". */
+tp_status tp_model_check(tp_model *model, int batch, const char *precision, char **text,
+                         bool *agree, tp_error *error) TP_CHECKED;
+
 /* ------------------------------------------------------------------------------------------------------------------
  * 6. Pretrained weights
  */

@@ -6,6 +6,7 @@
 #include "context.h"
 #include "image/image.h"
 #include "model/weights_load.h"
+#include "train/doctor.h"
 #include "train/ensemble.h"
 #include "train/export.h"
 #include "train/learner.h"
@@ -185,7 +186,9 @@ static tp_status make_learner(tp_model *m, tp_error *error)
   if (m->identity.spec.classes == 0)
     return tp__fail(error, TP_ERR_USAGE, "the model has no head: it has no classes to predict");
   tp__learner_options o = {.spec = m->identity.spec, .batch = BATCH, .score_only = true};
-  return tp__learner_new(m->context->backend, &o, &m->weights, NULL, &m->learner, error);
+  tp__backend *backend = NULL;
+  TP__TRY(tp__context_backend(m->context, &backend, error));
+  return tp__learner_new(backend, &o, &m->weights, NULL, &m->learner, error);
 }
 
 tp_status tp_model_predict(tp_model *m, const float *pixels, int64_t n, float *probabilities,
@@ -221,5 +224,31 @@ tp_status tp_model_predict_image(tp_model *m, const void *bytes, size_t size, fl
   if (status == TP_OK) status = tp__learner_score(m->learner, &b, NULL, probabilities, NULL, error);
   tp__image_scratch_free(&scratch);
   free(pixels);
+  return status;
+}
+
+/* ---- checking ---- */
+
+tp_status tp_model_check(tp_model *m, int batch, const char *precision, char **text, bool *agree,
+                         tp_error *error)
+{
+  tp__backend *device = NULL;
+  tp__buffer b;
+  tp__doctor_options o = {.spec = &m->identity.spec,
+                          .weights = &m->weights,
+                          .batch = batch,
+                          .bf16 = strcmp(precision, "bf16") == 0};
+  if (batch < 1 || batch > 1024)
+    return tp__fail(error, TP_ERR_USAGE, "batch: %d is out of range; wanted 1 to 1024", batch);
+  if (!o.bf16 && strcmp(precision, "float32") != 0)
+    return tp__fail(error, TP_ERR_USAGE, "precision: \"%s\" is not known; wanted float32 or bf16",
+                    precision);
+  TP__TRY(tp__context_backend(m->context, &device, error));
+  tp__buffer_init(&b, (size_t)1 << 20);
+  tp_status status = tp__doctor(&m->context->job, device, &o, &b, agree, error);
+  if (status == TP_OK)
+    *text = (char *)b.data; /* printf keeps a zero behind the text */
+  else
+    tp__buffer_free(&b);
   return status;
 }
