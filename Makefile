@@ -76,6 +76,10 @@ test-pjrt: $(STAMPS)/packages $(STAMPS)/plugins
 	@ninja -C $(BUILD)
 	TEPAL_TEST_PJRT=$(abspath $(PLUGINS)) meson test -C $(BUILD) --print-errorlogs --suite pjrt
 
+# On a machine that has one: trains, stops, resumes, predicts, and prints what to send back.
+check-tpu check-gpu: all
+	tools/check_device.sh $(@:check-%=%) $(BUILD)/tepal
+
 # Tests against numbers made with Keras; the folders may hold another package of the same layout.
 golden: all
 	TEPAL_GOLDEN=$(abspath $(GOLDEN)) TEPAL_GOLDEN_DATA=$(abspath $(DATA)) tools/golden.sh $(BUILD)
@@ -110,4 +114,4 @@ fuzz: | $(STAMPS)/developer-packages
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: all setup demo test test-pjrt golden bench bench-peers install format lint sanitize fuzz clean
+.PHONY: all setup demo test test-pjrt check-tpu check-gpu golden bench bench-peers install format lint sanitize fuzz clean
