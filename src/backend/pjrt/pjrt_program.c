@@ -74,7 +74,8 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
                          .local_statistics = options->local_statistics,
                          .bf16 = options->bf16,
                          .byte_input = options->byte_input,
-                         .accumulate = parts};
+                         .accumulate = parts,
+                         .depthwise_shifts = strcmp(pjrt->base.name, "cpu") == 0};
   tp__hlo_free(&p->module);
   tp__executable_free(p->executable);
   p->executable = NULL;
