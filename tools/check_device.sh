@@ -71,7 +71,7 @@ if [ $code = 6 ] || [ $code = 0 ]; then say "ok     resume (exit $code)"; else s
 test_data=(--data "$folder/flowers/test/*.tfrec" --probabilities)
 step "predict" "$tepal" predict "$folder/head" "${test_data[@]}" --out "$folder/device.csv" --device "$device"
 step "predict on the CPU" "$tepal" predict "$folder/head" "${test_data[@]}" --out "$folder/cpu.csv" --device cpu
-step "the same answers" agreement "$folder/device.csv" "$folder/cpu.csv"
+step "the same answers" bash -c "$(declare -f agreement); agreement \"\$@\"" -- "$folder/device.csv" "$folder/cpu.csv"
 tail -1 "$folder/log" | tee -a "$report"
 
 echo

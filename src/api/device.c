@@ -35,24 +35,19 @@ static tp_status open_plugin(const tp__device_options *o, const tp__candidate *c
 
 static tp_status not_there(const char *name, const tp__candidate *c, tp_error *err)
 {
-  return tp__fail(err, TP_ERR_DEVICE, "device: %s: %s", name,
-                  c != NULL ? c->reason : "none was found; tepal devices tells where was looked");
+  return tp__fail(err, TP_ERR_DEVICE, "device: %s: %s", name, c->reason);
 }
 
 static tp_status open_kind(const tp__device_options *o, tp__device_class kind,
                            tp__backend **backend, tp_error *err)
 {
   tp__candidates found = {0};
-  TP__TRY(tp__candidates_find(PATIENCE, &found, err));
-  const tp__candidate *refused = NULL, *usable = NULL;
-  for (size_t i = 0; i < found.count; i++) {
-    const tp__candidate *c = &found.item[i];
-    if (c->kind != kind) continue;
-    if (c->reason == NULL && usable == NULL) usable = c;
-    if (c->reason != NULL && refused == NULL) refused = c;
-  }
-  tp_status status =
-      usable != NULL ? open_plugin(o, usable, backend, err) : not_there(o->name, refused, err);
+  tp__search search = {
+      .root = "", .tpu = kind == TP__CLASS_TPU, .gpu = kind == TP__CLASS_GPU, .seconds = PATIENCE};
+  TP__TRY(tp__candidates_search(&search, &found, err));
+  const tp__candidate *usable = tp__candidates_usable(&found);
+  tp_status status = usable != NULL ? open_plugin(o, usable, backend, err)
+                                    : not_there(o->name, &found.item[0], err);
   tp__candidates_free(&found);
   return status;
 }
@@ -68,7 +63,7 @@ static tp_status open_first(const tp__device_options *o, tp__backend **backend, 
     const tp__candidate *c = &found.item[i];
     if (c->reason == NULL)
       status = open_plugin(o, c, backend, err);
-    else if (c->chip)
+    else if (c->there)
       tp__warn(o->log, "%s is there but can't be used: %s",
                c->kind == TP__CLASS_TPU ? "a TPU" : "a GPU", c->reason);
   }
@@ -81,9 +76,9 @@ static tp_status open_path(const tp__device_options *o, tp__backend **backend, t
 {
   tp__candidates found = {0};
   TP__TRY(tp__candidates_probe(o->name, PATIENCE, &found, err));
-  const tp__candidate *c = found.count > 0 ? &found.item[0] : NULL;
+  const tp__candidate *c = &found.item[0];
   tp_status status =
-      c != NULL && c->reason == NULL ? open_plugin(o, c, backend, err) : not_there(o->name, c, err);
+      c->reason == NULL ? open_plugin(o, c, backend, err) : not_there(o->name, c, err);
   tp__candidates_free(&found);
   return status;
 }

@@ -230,10 +230,21 @@ static void contexts(void **state)
   assert_ok(tp_context_new(NULL, &c, &err));
   tp_context_free(c);
   c = NULL;
-  tp_context_options o = {.device = "tpu"};
-  assert_fails(tp_context_new(&o, &c, &err), TP_ERR_DEVICE,
-               "\"tpu\" is not available; this build has: cpu");
+  tp_context_options o = {.device = "abacus"};
+  assert_fails(tp_context_new(&o, &c, &err), TP_ERR_USAGE,
+               "\"abacus\" is none; auto, tpu, gpu, cpu");
   assert_null(c);
+  /* A device is looked for when it is needed. */
+  o.device = "/no/such/plugin.so";
+  assert_ok(tp_context_new(&o, &c, &err));
+  assert_non_null(strstr(tp_context_device(c), "none: "));
+  assert_non_null(strstr(tp_context_device(c), "/no/such/plugin.so"));
+  tp_context_free(c);
+  o = (tp_context_options){.device = "cpu", .replicas = 2};
+  assert_ok(tp_context_new(&o, &c, &err));
+  assert_non_null(strstr(tp_context_device(c), "the CPU is one replica"));
+  tp_context_free(c);
+  c = NULL;
   o = (tp_context_options){.threads = -3};
   assert_true(tp_context_new(&o, &c, &err) != TP_OK);
   assert_string_equal(tp_version(), TP_VERSION);

@@ -133,8 +133,11 @@ class Usage(CliTest):
         self.bad(DATA, ["nothing.ini", "No such file"], "train", "nothing.ini")
 
     def test_devices(self):
-        for device in ("tpu", "gpu", "abacus"):
-            self.bad(DEVICE, [f'"{device}"', "cpu"], *self.train_words("--device", device))
+        self.bad(USAGE, ['"abacus"', "auto, tpu, gpu, cpu"], *self.train_words("--device", "abacus"))
+        self.bad(DEVICE, ["/no/such.so", "no such file"], *self.train_words("--device", "/no/such.so"))
+        self.bad(USAGE, ["replicas", "one replica"], *self.train_words("--replicas", 2, "--device", "cpu"))
+        self.bad(USAGE, ["bf16", "TPUs"], *self.train_words("--precision", "bf16", "--device", "cpu"))
+        self.bad(USAGE, ["accumulate", '"half"'], *self.train_words("--accumulate", "half"))
         self.bad(DEVICE, ["TEPAL_CPU", "nonsense", "avx2"], *self.train_words(), environment={"TEPAL_CPU": "nonsense"})
         self.no_run()
         self.assertIn("cpu", self.good("devices").out)

@@ -27,7 +27,7 @@ typedef struct tp__candidate {
   int devices;       /* replicas */
   uint64_t memory;   /* bytes of one device; 0: not told */
   char *device_kind; /* "TPU v3" */
-  bool chip;         /* its hardware is there */
+  bool there;        /* the hardware, or its driver, is */
   char *reason;      /* why it is not used; NULL: usable */
 } tp__candidate;
 

@@ -48,10 +48,17 @@ static tp_status explain_tpu(const char *root, tp__candidate *c, tp_error *err)
   return TP_OK;
 }
 
+/* Those from the first on. */
+static void mark_there(tp__candidates *found, size_t first)
+{
+  for (size_t i = first; i < found->count; i++) found->item[i].there = true;
+}
+
 static tp_status search_tpu(const tp__search *s, tp__candidates *found, tp_error *err)
 {
   tp__paths plugins = {0};
   tp__candidate *c = NULL;
+  size_t first = found->count;
   tp__tpu_plugins(s->root, &plugins);
   const char *path = plugins.count > 0 ? plugins.item[0] : NULL;
   tp_status status = TP_OK;
@@ -67,6 +74,7 @@ static tp_status search_tpu(const tp__search *s, tp__candidates *found, tp_error
     status = add(found, TP__CLASS_TPU, path, &c, err);
   if (status == TP_OK && c != NULL) status = tp__probe(c, false, s->seconds, err);
   if (status == TP_OK && c != NULL && c->reason != NULL) status = explain_tpu(s->root, c, err);
+  if (tp__tpu_chips(s->root) > 0) mark_there(found, first);
   tp__paths_free(&plugins);
   return status;
 }
@@ -76,6 +84,7 @@ static tp_status search_tpu(const tp__search *s, tp__candidates *found, tp_error
 static tp_status search_gpu(const tp__search *s, tp__candidates *found, tp_error *err)
 {
   tp__paths plugins = {0};
+  size_t first = found->count;
   tp__gpu_plugins(s->root, &plugins);
   tp_status status = TP_OK;
   if (!tp__gpu_nodes(s->root))
@@ -95,6 +104,7 @@ static tp_status search_gpu(const tp__search *s, tp__candidates *found, tp_error
       status = add(found, TP__CLASS_GPU, plugins.item[i], &c, err);
       if (status == TP_OK) status = tp__probe(c, false, s->seconds, err);
     }
+  if (tp__gpu_nodes(s->root)) mark_there(found, first);
   tp__paths_free(&plugins);
   return status;
 }
