@@ -148,17 +148,81 @@ void tp__ensemble_free(tp__ensemble_result *result)
 
 /* ---- running ---- */
 
+/* A batch on the device. */
+struct asked {
+  tp__pending *pending;
+  int64_t n;         /* 0: none */
+  uint32_t *example; /* [batch] */
+  float *scores;     /* [batch, classes] */
+};
+
 struct pass {
   const tp__job *job;
   tp__learner *learner;
   tp__pipeline *input;
-  float *sum;    /* [examples, classes], added to */
-  float *scores; /* [batch, classes] */
-  float weight;  /* of this view of this network */
+  float *sum;            /* [examples, classes], added to */
+  struct asked asked[2]; /* one is computed while the next one's pictures are prepared */
+  int batch;             /* of all replicas */
+  float weight;          /* of this view of this network */
   int classes;
   int64_t done, all; /* examples over all passes, for the progress */
   double start;
 };
+
+static tp_status answer(struct pass *p, struct asked *a, tp_error *err)
+{
+  int64_t n = a->n;
+  a->n = 0;
+  if (n == 0) return TP_OK;
+  TP__TRY(tp__learner_wait(p->learner, a->pending, err));
+  for (int64_t i = 0; i < n; i++) {
+    float *row = p->sum + (size_t)a->example[i] * (size_t)p->classes;
+    for (int c = 0; c < p->classes; c++) row[c] += p->weight * a->scores[i * p->classes + c];
+  }
+  p->done += n;
+  return TP_OK;
+}
+
+/* Adds the answers of the batch before; those of the last one are waited for. */
+static tp_status ask(struct pass *p, const tp__batch *b, int64_t step, bool last, tp_error *err)
+{
+  struct asked *a = &p->asked[step % 2];
+  a->pending = NULL;
+  if (b->n == 0) return answer(p, &p->asked[(step + 1) % 2], err); /* only damaged ones were left */
+  memcpy(a->example, b->example, (size_t)b->n * sizeof *a->example);
+  TP__TRY(tp__learner_score(p->learner, b, NULL, a->scores, &a->pending, err));
+  a->n = b->n;
+  TP__TRY(answer(p, &p->asked[(step + 1) % 2], err));
+  return last || a->pending == NULL ? answer(p, a, err) : TP_OK;
+}
+
+/* What is on the device writes into our memory: it has to end first. */
+static void forget(struct pass *p)
+{
+  tp_error ignored;
+  for (int i = 0; i < 2; i++) {
+    if (p->asked[i].n > 0) (void)!tp__learner_wait(p->learner, p->asked[i].pending, &ignored);
+    p->asked[i].n = 0;
+  }
+}
+
+static void send_progress(const struct pass *p)
+{
+  double seconds = tp__now() - p->start;
+  tp_progress progress = {.stage = "predict",
+                          .step = p->done,
+                          .steps = p->all,
+                          .images_per_s = (double)p->done / seconds,
+                          .seconds = seconds,
+                          .seconds_left = seconds / (double)p->done * (double)(p->all - p->done),
+                          .loss = NAN,
+                          .accuracy = NAN,
+                          .val_loss = NAN,
+                          .val_accuracy = NAN,
+                          .learning_rate = NAN,
+                          .done = p->done == p->all};
+  tp__job_progress(p->job, &progress);
+}
 
 static tp_status run_pass(struct pass *p, tp_error *err)
 {
@@ -167,38 +231,19 @@ static tp_status run_pass(struct pass *p, tp_error *err)
   for (int64_t s = 0; s < steps; s++) {
     tp__batch b;
     TP__TRY(tp__pipeline_next(p->input, &b, err));
-    TP__TRY(tp__learner_score(p->learner, &b, NULL, p->scores, NULL, err));
-    for (int64_t i = 0; i < b.n; i++) {
-      float *row = p->sum + (size_t)b.example[i] * (size_t)p->classes;
-      for (int c = 0; c < p->classes; c++) row[c] += p->weight * p->scores[i * p->classes + c];
-    }
-    p->done += b.n;
-    double seconds = tp__now() - p->start;
-    tp_progress progress = {.stage = "predict",
-                            .step = p->done,
-                            .steps = p->all,
-                            .images_per_s = (double)p->done / seconds,
-                            .seconds = seconds,
-                            .seconds_left = seconds / (double)p->done * (double)(p->all - p->done),
-                            .loss = NAN,
-                            .accuracy = NAN,
-                            .val_loss = NAN,
-                            .val_accuracy = NAN,
-                            .learning_rate = NAN,
-                            .done = p->done == p->all};
-    tp__job_progress(p->job, &progress);
+    TP__TRY(ask(p, &b, s, s + 1 == steps, err));
+    if (p->done > 0) send_progress(p);
     if (tp__job_stopped(p->job)) return tp__fail(err, TP_STOPPED, "stopped; nothing was written");
   }
   return TP_OK;
 }
 
 /* All views of one network. */
-static tp_status run_network(struct pass *p, tp__backend *backend, const tp__ensemble_options *o,
-                             const tp__catalog *catalog, const tp__identity *identity,
-                             const tp__tensors *weights, const tp__view *view, int views,
-                             tp_error *err)
+static tp_status run_network(struct pass *p, tp__backend *backend, const tp__catalog *catalog,
+                             const tp__identity *identity, const tp__tensors *weights,
+                             const tp__view *view, int views, tp_error *err)
 {
-  tp__learner_options lo = {.spec = identity->spec, .batch = o->batch, .score_only = true};
+  tp__learner_options lo = {.spec = identity->spec, .batch = p->batch, .score_only = true};
   float share = p->weight / (float)views;
   tp_status status = tp__learner_new(backend, &lo, weights, NULL, &p->learner, err);
   for (int v = 0; status == TP_OK && v < views; v++) {
@@ -210,11 +255,12 @@ static tp_status run_network(struct pass *p, tp__backend *backend, const tp__ens
                                                      .exif_rotate = identity->exif_rotate},
                                           .always_flip = view[v].flip,
                                           .always_rotate = view[v].turn},
-                               .batch = o->batch,
+                               .batch = p->batch,
                                .interleave = 1};
     status = tp__pipeline_new(&po, p->job->pool, p->job->log, &p->input, err);
     p->weight = share;
     if (status == TP_OK) status = run_pass(p, err);
+    forget(p);
     tp__pipeline_free(p->input);
     p->input = NULL;
   }
@@ -242,6 +288,17 @@ static tp_status read_votes(const tp__ensemble_options *o, double *vote, tp_erro
   return TP_OK;
 }
 
+static bool make_places(struct pass *p, tp_error *err)
+{
+  size_t batch = (size_t)p->batch, classes = (size_t)p->classes;
+  for (int i = 0; i < 2; i++) {
+    p->asked[i].scores = tp__calloc(batch, classes * sizeof(float), err);
+    p->asked[i].example = tp__calloc(batch, sizeof(uint32_t), err);
+    if (p->asked[i].scores == NULL || p->asked[i].example == NULL) return false;
+  }
+  return true;
+}
+
 tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__ensemble_options *o,
                            const tp__catalog *catalog, tp__ensemble_result *result, tp_error *err)
 {
@@ -253,16 +310,15 @@ tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__e
   size_t n = tp__catalog_count(catalog), classes = (size_t)result->classes;
   result->examples = (int64_t)n;
   result->probabilities = tp__calloc(n, classes * sizeof(float), err);
-  float *scores = tp__calloc((size_t)o->batch, classes * sizeof(float), err);
   double *vote = tp__calloc(o->runs.count, sizeof *vote, err);
   tp_status status = TP_ERR_INTERNAL;
   struct pass p = {.job = job,
                    .sum = result->probabilities,
-                   .scores = scores,
+                   .batch = o->batch * backend->replicas,
                    .classes = result->classes,
                    .all = (int64_t)n * views * (int64_t)o->runs.count,
                    .start = tp__now()};
-  if (result->probabilities != NULL && scores != NULL && vote != NULL)
+  if (result->probabilities != NULL && vote != NULL && make_places(&p, err))
     status = read_votes(o, vote, err);
   for (size_t i = 0; status == TP_OK && i < o->runs.count; i++) {
     tp__identity identity = {0};
@@ -270,12 +326,15 @@ tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__e
     status = read_run(o->runs.item[i], &identity, NULL, &weights, err);
     p.weight = (float)vote[i];
     if (status == TP_OK)
-      status = run_network(&p, backend, o, catalog, &identity, &weights, view, views, err);
+      status = run_network(&p, backend, catalog, &identity, &weights, view, views, err);
     if (status != TP_OK) status = tp__at(err, status, "%s", o->runs.item[i]);
     tp__identity_free(&identity);
     tp__tensors_free(&weights);
   }
-  free(scores);
+  for (int i = 0; i < 2; i++) {
+    free(p.asked[i].scores);
+    free(p.asked[i].example);
+  }
   free(vote);
   return status;
 }

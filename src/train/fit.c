@@ -90,6 +90,17 @@ static tp_status run_phases(tp__fitter *f, tp_error *err)
   return export_best(f, err);
 }
 
+static void say_device(const tp__fitter *f)
+{
+  const tp__backend *b = f->backend;
+  const char *bytes = f->bytes ? "; pixels cross as 8 bits" : "";
+  if (b->replicas == 1)
+    tp__say(f->job->log, "device %s: %s; batch %d%s", b->name, b->device, f->batch, bytes);
+  else
+    tp__say(f->job->log, "device %s: %s; %d replicas, batch %d on each, %d in all%s", b->name,
+            b->device, b->replicas, f->batch / b->replicas, f->batch, bytes);
+}
+
 static tp_status start(tp__fitter *f, tp_error *err)
 {
   tp__progress_state *s = &f->state;
@@ -100,10 +111,11 @@ static tp_status start(tp__fitter *f, tp_error *err)
     for (int q = 0; q < TP__QUANTITIES; q++) s->best_value[q] = NAN;
     if (f->o->epochs == 0) s->phase = 1;
   }
-  tp__say(f->job->log, "%s %dx%d, %d classes; %lld training examples, %lld steps an epoch; %s",
+  tp__say(f->job->log, "%s %dx%d, %d classes; %lld training examples, %lld steps an epoch",
           f->identity.spec.name, f->identity.spec.height, f->identity.spec.width,
           f->identity.spec.classes, (long long)tp__pipeline_examples(f->train_input),
-          (long long)tp__pipeline_steps(f->train_input), f->backend->device);
+          (long long)tp__pipeline_steps(f->train_input));
+  say_device(f);
   TP__TRY(tp__fitter_enter_phase(f, !resume, err));
   f->saved_at = tp__now();
   if (f->o->dry_run) return TP_OK;
