@@ -164,6 +164,9 @@ tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_option
   if (status == TP_ERR_DATA && f.learner != NULL && !isfinite(f.metrics.loss_sum))
     status = end_on_nan(&f, err);
   if (status == TP_OK && result != NULL) fill_result(&f, result);
+  if (status == TP_ERR_DEVICE && (options->resume || f.saves > 1))
+    tp__warn(job->log, "the last checkpoint is whole: go on with tepal train --resume %s",
+             f.o->run);
   if (status != TP_OK && status != TP_STOPPED && !options->resume && f.saves == 1)
     forget_first_checkpoint(&f);
 out:
