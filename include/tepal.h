@@ -211,6 +211,12 @@ typedef struct tp_train_options {
   double rotate;             /* 0.1: up to that fraction of a full turn either way; 0: none */
   const char *rotate_fill;   /* "reflect", "constant", "nearest", "wrap" */
   double rotate_fill_value;  /* 0 */
+  double random_crop; /* 0: none; else a part of at least that share of the area is cut out, as
+                         torchvision's RandomResizedCrop */
+  double random_crop_ratio;                /* 4/3: its sides are up to so unequal, either way */
+  double brightness, contrast, saturation; /* 0: unchanged; as torchvision's ColorJitter */
+  double mixup, cutmix; /* 0: off; the alpha of Keras' MixUp, and of its CutMix; with both, a coin
+                           decides for each picture */
   int shuffle;    /* 2048: size of the shuffle buffer; 0: order of the files; -1: the whole set */
   int interleave; /* 16: shards read in turn */
   int early_stopping;                 /* 5 epochs without improvement; 0: off */

@@ -19,6 +19,10 @@ typedef enum tp__draw_use {
   TP__DRAW_INIT = 5,    /* initial weights */
   TP__DRAW_SPLIT = 6,   /* stratified split of `pack` */
   TP__DRAW_PICTURE = 7, /* the demo's flowers */
+  TP__DRAW_CROP = 8,    /* augmentation again; four for each try */
+  TP__DRAW_COLOUR = 9,
+  TP__DRAW_MIX = 10, /* how much of the partner; two for each try */
+  TP__DRAW_CUT = 11, /* MixUp or CutMix, and where */
 } tp__draw_use;
 
 typedef struct tp__key {
@@ -40,6 +44,13 @@ static inline float tp__unit_float(uint32_t word)
 /* The index-th uniform of a use under a key: word index % 4 of block index / 4, counter (index / 4,
  * draw, 0, 0). */
 float tp__uniform(tp__key key, uint32_t draw, uint32_t index);
+
+/* Beta(alpha, alpha) in [0, 1], 0 < alpha <= 100: the first of the tries 0, 1, ... that is
+ * accepted, of uniforms 2i and 2i + 1 of the use. M. D. Joehnk: Metrika 8 (1964); from alpha above
+ * 1 on R. C. H. Cheng: "Generating beta variates with nonintegral shape parameters", CACM 21
+ * (1978), algorithm BB.
+ */
+double tp__beta(tp__key key, uint32_t draw, double alpha);
 
 /* A whole number in [0, bound) without bias worth naming (64-bit multiply-shift); bound >= 1. */
 uint64_t tp__below(tp__key key, uint32_t draw, uint64_t index, uint64_t bound);

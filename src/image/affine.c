@@ -13,6 +13,7 @@
  */
 #include <math.h>
 
+#include "parts.h"
 #include "rows.h"
 
 void tp__image_rotation(float turn, int h, int w, float matrix[8])
@@ -99,7 +100,7 @@ static bool tame(float low, float high, int size, tp__fill fill)
 }
 
 /* Coordinates are monotonic in x and y, so the corners bound them. */
-static bool all_tame(const tp__warp *p)
+static bool all_tame(const tp__warp *p, int oh)
 {
   if (p->w < 2 || p->h < 2 || (int64_t)p->w * p->h > INT32_MAX / 3) return false;
   const int size[2] = {p->w, p->h};
@@ -107,7 +108,7 @@ static bool all_tame(const tp__warp *p)
     const float *m = p->matrix + 3 * axis;
     float low = INFINITY, high = -INFINITY;
     for (int corner = 0; corner < 4; corner++) {
-      float x = corner & 1 ? (float)(p->w - 1) : 0, y = corner & 2 ? (float)(p->h - 1) : 0;
+      float x = corner & 1 ? (float)(p->ow - 1) : 0, y = corner & 2 ? (float)(oh - 1) : 0;
       float at = (m[0] * x + m[1] * y) + m[2];
       if (!(at - at == 0)) return false;
       low = at < low ? at : low;
@@ -118,18 +119,53 @@ static bool all_tame(const tp__warp *p)
   return true;
 }
 
+static void warp(tp__warp *p, const float matrix[8], bool bilinear, int oh, float *out)
+{
+  for (int i = 0; i < 6; i++) p->matrix[i] = matrix[i];
+  if (bilinear && all_tame(p, oh)) {
+    const tp__image_kernels *k = tp__image_kernels_best();
+    for (int y = 0; y < oh; y++) k->warp_row(p, y, out + (size_t)y * (size_t)p->ow * 3);
+    return;
+  }
+  for (int y = 0; y < oh; y++)
+    for (int x = 0; x < p->ow; x++, out += 3) tp__warp_pixel(p, x, y, bilinear, out);
+}
+
 void tp__image_affine(const uint8_t *in8, const float *in_float, int h, int w,
                       const float matrix[8], tp__fill fill, float fill_value, bool bilinear,
                       float *out)
 {
-  tp__warp p = {
-      .in8 = in8, .in_float = in_float, .h = h, .w = w, .fill = fill, .fill_value = fill_value};
-  for (int i = 0; i < 6; i++) p.matrix[i] = matrix[i];
-  if (bilinear && all_tame(&p)) {
-    const tp__image_kernels *k = tp__image_kernels_best();
-    for (int y = 0; y < h; y++) k->warp_row(&p, y, out + (size_t)y * (size_t)w * 3);
-    return;
+  tp__warp p = {.in8 = in8,
+                .in_float = in_float,
+                .h = h,
+                .w = w,
+                .ow = w,
+                .fill = fill,
+                .fill_value = fill_value};
+  warp(&p, matrix, bilinear, h, out);
+}
+
+void tp__region_warp(const tp__region *r, const float matrix[8], tp__fill fill, float fill_value,
+                     int oh, int ow, float *out)
+{
+  const float sx = (float)r->w / (float)ow, sy = (float)r->h / (float)oh;
+  const float *m = matrix;
+  tp__warp p = {.in8 = r->rgb,
+                .h = r->rows,
+                .w = r->columns,
+                .ow = ow,
+                .fill = fill,
+                .fill_value = fill_value};
+  /* Column u of the upright output reads column (u + 0.5) sx - 0.5 of the rectangle; mirrored, that
+   * is column ow - 1 - u. */
+  float x0 = m[0], x1 = m[1], x2 = m[2];
+  if (r->mirror) {
+    x0 = -x0;
+    x1 = -x1;
+    x2 = (float)(ow - 1) - x2;
   }
-  for (int y = 0; y < h; y++)
-    for (int x = 0; x < w; x++, out += 3) tp__warp_pixel(&p, x, y, bilinear, out);
+  const float through[8] = {sx * x0,   sx * x1,   sx * (x2 + 0.5f) - 0.5f + (float)r->x,
+                            sy * m[3], sy * m[4], sy * (m[5] + 0.5f) - 0.5f + (float)r->y,
+                            0,         0};
+  warp(&p, through, true, oh, out);
 }

@@ -1,4 +1,5 @@
-/* image - from encoded bytes to pixels, and every change of pixels: decode, resize, flip, rotate.
+/* image - from encoded bytes to pixels, and every change of pixels: decode, crop, resize, flip,
+ * rotate, colours.
  *
  * Pixels are [H,W,3], RGB, values 0...255: 8-bit as decoded and flipped, float32 once resized or
  * rotated (DESIGN D6). Numbers follow TensorFlow and Keras: decode_jpeg's default DCT and
@@ -92,6 +93,30 @@ void tp__image_affine(const uint8_t *in8, const float *in_float, int h, int w,
                       const float matrix[8], tp__fill fill, float fill_value, bool bilinear,
                       float *out);
 
+/* Rows y...y+h-1, columns x...x+w-1. */
+typedef struct tp__rect {
+  int y, x, h, w;
+} tp__rect;
+
+/* The rectangle of an h x w picture that torchvision's RandomResizedCrop(scale=(least, 1),
+ * ratio=(1 / ratio, ratio)) cuts out: up to ten tries of an area and a shape, else the largest that
+ * fits. least > 0, ratio >= 1. */
+tp__rect tp__image_crop_of(float least, float ratio, int h, int w, tp__key key);
+
+/* Factors of a change of colours, 1: none; or how far each may lie from 1, 0: not at all. */
+typedef struct tp__colours {
+  float brightness, contrast, saturation;
+} tp__colours;
+
+/* Uniform in max(0, 1 - range)...1 + range, each, as torchvision's ColorJitter. */
+tp__colours tp__image_colours_of(const tp__colours *range, tp__key key);
+
+/* The changes of ColorJitter in place: saturation s and contrast c mix with the pixel's grey and
+ * with the picture's mean grey m, brightness b scales, which is b (c (s x + (1 - s) grey) + (1 - c)
+ * m) in whatever order they are done, as long as nothing is rounded or held within 0...255 between
+ * them; here that is done once, at the end. line: [w,3], for scratch. */
+void tp__image_recolour(float *rgb, int h, int w, const tp__colours *by, float *line);
+
 /* What happens to one example between its bytes and the batch. */
 typedef struct tp__image_recipe {
   int height, width; /* of the network's input */
@@ -103,24 +128,30 @@ typedef struct tp__image_recipe {
                  */
   tp__fill fill;
   float fill_value;
+  float crop;          /* cut out a part of at least that share of the area; 0: none */
+  float crop_ratio;    /* the part's sides are up to so unequal, either way; 1 or more */
+  tp__colours colours; /* ranges; 0: no change */
   /* a fixed view for test-time augmentation, applied after decoding and resizing */
   bool always_flip;
   float always_rotate; /* fraction of a turn */
 } tp__image_recipe;
 
-/* True when prepared pixels may be fractional (a rotation, or a resize of a picture of another
- * size). The pipeline stores batches as 8-bit only when this is false for the recipe and all
- * pictures have the network's size already. */
+/* True when prepared pixels may be fractional (a rotation, a crop, other colours, or a resize of a
+ * picture of another size). The pipeline stores batches as 8-bit only when this is false for the
+ * recipe and all pictures have the network's size already. */
 bool tp__image_recipe_is_float(const tp__image_recipe *recipe);
 
-/* Decode, resize (only if the size differs), flip, rotate: bytes to float [height,width,3],
- * 0...255. `augment` says whether the recipe's random part is applied with this key (training) or
- * not. */
+/* True when the same picture is prepared differently with another key. */
+bool tp__image_recipe_varies(const tp__image_recipe *recipe);
+
+/* Decode, crop, resize (only if the size differs), flip, rotate, colours: bytes to float
+ * [height,width,3], 0...255. `augment` says whether the recipe's random part is applied with this
+ * key (training) or not. */
 tp_status tp__image_prepare(const tp__image_recipe *recipe, const uint8_t *bytes, size_t size,
                             bool augment, tp__key key, tp__image_scratch *scratch, float *out,
                             tp_error *err) TP_CHECKED;
 
-/* The second half alone, from a decoded 8-bit picture (cached pixels): resize, flip, rotate. */
+/* The second half alone, from a decoded 8-bit picture (cached pixels). */
 tp_status tp__image_finish(const tp__image_recipe *recipe, const uint8_t *rgb, int h, int w,
                            bool augment, tp__key key, tp__image_scratch *scratch, float *out,
                            tp_error *err) TP_CHECKED;

@@ -5,6 +5,7 @@
  *   png.c      decoding through libspng
  *   exif.c     orientation: reading the tag, turning the picture
  *   decode.c   the two public calls in front of them
+ *   resize.c, affine.c   sampling;   recipe.c, augment.c   what is done to an example
  */
 #ifndef TP_IMAGE_PARTS_H
 #define TP_IMAGE_PARTS_H
@@ -39,5 +40,22 @@ int tp__exif_orientation(const uint8_t *tiff, size_t size);
 
 /* Turns and mirrors the picture so that it is upright: orientation 1...8. */
 tp_status tp__picture_turn(tp__picture *picture, int orientation, tp_error *err) TP_CHECKED;
+
+/* A rectangle of an 8-bit picture, seen in a mirror where asked. */
+typedef struct tp__region {
+  const uint8_t *rgb; /* the whole picture, [rows,columns,3] */
+  int rows, columns;
+  int y, x, h, w; /* the rectangle, inside it */
+  bool mirror;
+} tp__region;
+
+/* The rectangle as tp__image_resize resizes a picture of its size, then mirrored. */
+tp_status tp__region_resize(const tp__region *region, float *out, int oh, int ow, bool antialias,
+                            tp_error *err) TP_CHECKED;
+
+/* Resized, mirrored and turned by the matrix [output pixel -> pixel of the unturned output] in one
+ * bilinear step. Beyond the rectangle is what the picture holds there, beyond that the fill. */
+void tp__region_warp(const tp__region *region, const float matrix[8], tp__fill fill,
+                     float fill_value, int oh, int ow, float *out);
 
 #endif

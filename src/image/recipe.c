@@ -1,4 +1,9 @@
-/* recipe - from bytes to one example of a batch: decode, resize, flip, rotate */
+/* recipe - from bytes to one example of a batch: decode, crop, resize, flip, rotate, colours
+ *
+ * In as few passes over the pixels as give the numbers of the steps one by one. Resizing mirrors as
+ * it goes. A crop that is turned is one bilinear sampling of the decoded picture (not so with
+ * antialias: a resize, then a turn; and a whole picture that is resized and turned is sampled
+ * twice, as in Keras). Colours are one more pass, or two when contrast wants the mean. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,22 +12,39 @@
 
 /* What the recipe, the key and `augment` come to for one example. */
 typedef struct view {
-  bool flip;
+  bool flip, crop;
   float turn; /* fraction of a full turn; 0: no rotation */
+  tp__rect part;
 } view;
 
-static view choose(const tp__image_recipe *recipe, bool augment, tp__key key)
+static view choose(const tp__image_recipe *recipe, int h, int w, bool augment, tp__key key)
 {
-  view v = {recipe->always_flip, recipe->always_rotate};
+  view v = {.flip = recipe->always_flip,
+            .crop = augment && recipe->crop > 0,
+            .turn = recipe->always_rotate,
+            .part = {.h = h, .w = w}};
+  if (v.crop) v.part = tp__image_crop_of(recipe->crop, recipe->crop_ratio, h, w, key);
   if (augment && recipe->flip && tp__uniform(key, TP__DRAW_FLIP, 0) < 0.5f) v.flip = !v.flip;
   if (augment && recipe->rotate != 0)
     v.turn += (2 * tp__uniform(key, TP__DRAW_ROTATE, 0) - 1) * recipe->rotate;
   return v;
 }
 
+static bool changes_colours(const tp__image_recipe *recipe)
+{
+  const tp__colours *c = &recipe->colours;
+  return c->brightness != 0 || c->contrast != 0 || c->saturation != 0;
+}
+
 bool tp__image_recipe_is_float(const tp__image_recipe *recipe)
 {
-  return recipe->rotate != 0 || recipe->always_rotate != 0;
+  return recipe->rotate != 0 || recipe->always_rotate != 0 || recipe->crop != 0 ||
+         changes_colours(recipe);
+}
+
+bool tp__image_recipe_varies(const tp__image_recipe *recipe)
+{
+  return recipe->flip || recipe->rotate != 0 || recipe->crop != 0 || changes_colours(recipe);
 }
 
 /* ---- mirror ---- */
@@ -109,14 +131,17 @@ static tp_status finish_resized(const tp__image_recipe *recipe, const uint8_t *r
                                 view v, tp__image_scratch *scratch, float *out, tp_error *err)
 {
   const int oh = recipe->height, ow = recipe->width;
-  float *resized = out;
-  if (v.turn != 0) {
-    TP__TRY(need_plane(scratch, (size_t)oh * (size_t)ow * 3, err));
-    resized = scratch->plane;
+  const tp__region part = {rgb, h, w, v.part.y, v.part.x, v.part.h, v.part.w, v.flip};
+  if (v.turn == 0) return tp__region_resize(&part, out, oh, ow, recipe->antialias, err);
+  if (v.crop && !recipe->antialias) {
+    float matrix[8];
+    tp__image_rotation(v.turn, oh, ow, matrix);
+    tp__region_warp(&part, matrix, recipe->fill, recipe->fill_value, oh, ow, out);
+    return TP_OK;
   }
-  TP__TRY(tp__image_resize(rgb, NULL, h, w, resized, oh, ow, recipe->antialias, err));
-  if (v.flip) tp__image_flip(resized, oh, ow);
-  if (v.turn != 0) rotate(recipe, v.turn, NULL, resized, out);
+  TP__TRY(need_plane(scratch, (size_t)oh * (size_t)ow * 3, err));
+  TP__TRY(tp__region_resize(&part, scratch->plane, oh, ow, recipe->antialias, err));
+  rotate(recipe, v.turn, NULL, scratch->plane, out);
   return TP_OK;
 }
 
@@ -124,10 +149,16 @@ tp_status tp__image_finish(const tp__image_recipe *recipe, const uint8_t *rgb, i
                            bool augment, tp__key key, tp__image_scratch *scratch, float *out,
                            tp_error *err)
 {
-  const view v = choose(recipe, augment, key);
-  if (h == recipe->height && w == recipe->width)
-    return finish_same_size(recipe, rgb, v, scratch, out, err);
-  return finish_resized(recipe, rgb, h, w, v, scratch, out, err);
+  const view v = choose(recipe, h, w, augment, key);
+  if (h == recipe->height && w == recipe->width && !v.crop)
+    TP__TRY(finish_same_size(recipe, rgb, v, scratch, out, err));
+  else
+    TP__TRY(finish_resized(recipe, rgb, h, w, v, scratch, out, err));
+  if (!augment || !changes_colours(recipe)) return TP_OK;
+  const tp__colours by = tp__image_colours_of(&recipe->colours, key);
+  TP__TRY(need_plane(scratch, (size_t)recipe->width * 3, err));
+  tp__image_recolour(out, recipe->height, recipe->width, &by, scratch->plane);
+  return TP_OK;
 }
 
 tp_status tp__image_prepare(const tp__image_recipe *recipe, const uint8_t *bytes, size_t size,

@@ -9,19 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "rows.h"
 
 typedef struct picture {
   const uint8_t *in8;
   const float *in_float;
+  size_t row; /* values from one input row to the next */
   int h, w, oh, ow;
+  bool mirror;
   float *out;
   const tp__image_kernels *k;
 } picture;
 
 /* ---- plain ---- */
 
-static tp__tap *make_taps(int in_size, int out_size, int step, tp_error *err)
+/* Which input pixels each output pixel reads; in a mirror the last is the first. */
+static tp__tap *make_taps(int in_size, int out_size, int step, bool mirror, tp_error *err)
 {
   tp__tap *taps = tp__calloc((size_t)out_size, sizeof *taps, err);
   if (taps == NULL) return NULL;
@@ -31,7 +35,7 @@ static tp__tap *make_taps(int in_size, int out_size, int step, tp_error *err)
     int lower = low > 0 ? (int)low : 0,
         upper = high < (float)(in_size - 1) ? (int)high : in_size - 1;
     if (lower > in_size - 1) lower = in_size - 1;
-    taps[i] = (tp__tap){lower * step, upper * step, at - low};
+    taps[mirror ? out_size - 1 - i : i] = (tp__tap){lower * step, upper * step, at - low};
   }
   return taps;
 }
@@ -43,7 +47,7 @@ static const float *stretched(const picture *p, int row, const tp__tap *columns,
   for (int i = 0; i < 2; i++)
     if (held[i] == row) return line[i];
   int slot = held[0] == keep ? 1 : 0;
-  size_t at = (size_t)row * (size_t)p->w * 3;
+  size_t at = (size_t)row * p->row;
   if (p->in8 != NULL)
     p->k->stretch8(p->in8 + at, p->w, columns, p->ow, line[slot]);
   else
@@ -66,8 +70,8 @@ static void resize_rows(const picture *p, const tp__tap *rows, const tp__tap *co
 
 static tp_status resize_plain(const picture *p, tp_error *err)
 {
-  tp__tap *rows = make_taps(p->h, p->oh, 1, err);
-  tp__tap *columns = make_taps(p->w, p->ow, 3, err);
+  tp__tap *rows = make_taps(p->h, p->oh, 1, false, err);
+  tp__tap *columns = make_taps(p->w, p->ow, 3, p->mirror, err);
   float *lines = tp__calloc((size_t)p->ow * 6, sizeof *lines, err);
   bool ready = rows != NULL && columns != NULL && lines != NULL;
   if (ready) resize_rows(p, rows, columns, lines);
@@ -138,7 +142,7 @@ static void squeeze_columns(const picture *p, const spans *rows, int y, float *l
   const float *weight = rows->weight + (size_t)y * (size_t)rows->width;
   memset(line, 0, values * sizeof *line);
   for (int i = 0; i < span_width(rows, y, p->h); i++) {
-    size_t at = (size_t)(rows->first[y] + i) * values;
+    size_t at = (size_t)(rows->first[y] + i) * p->row;
     if (p->in8 != NULL)
       p->k->add_scaled8(p->in8 + at, weight[i], values, line);
     else
@@ -148,12 +152,13 @@ static void squeeze_columns(const picture *p, const spans *rows, int y, float *l
 
 static void squeeze_row(const picture *p, const spans *columns, const float *line, float *out)
 {
-  for (int x = 0; x < p->ow; x++, out += 3) {
+  for (int i = 0; i < p->ow; i++, out += 3) {
+    const int x = p->mirror ? p->ow - 1 - i : i;
     const float *weight = columns->weight + (size_t)x * (size_t)columns->width;
     const float *in = line + 3 * (size_t)columns->first[x];
     float sum[3] = {0, 0, 0};
-    for (int i = 0; i < span_width(columns, x, p->w); i++, in += 3)
-      for (int c = 0; c < 3; c++) sum[c] += weight[i] * in[c];
+    for (int k = 0; k < span_width(columns, x, p->w); k++, in += 3)
+      for (int c = 0; c < 3; c++) sum[c] += weight[k] * in[c];
     memcpy(out, sum, sizeof sum);
   }
 }
@@ -174,13 +179,41 @@ static tp_status resize_antialias(const picture *p, tp_error *err)
   return ready ? TP_OK : TP_ERR_INTERNAL;
 }
 
+static tp_status resize(const picture *p, bool antialias, tp_error *err)
+{
+  const int limit = INT32_MAX / 3; /* value offsets within a row are 32 bits */
+  if (p->h < 1 || p->w < 1 || p->oh < 1 || p->ow < 1 || p->w > limit || p->ow > limit)
+    return tp__fail(err, TP_ERR_USAGE, "a picture of %d x %d cannot be resized to %d x %d", p->w,
+                    p->h, p->ow, p->oh);
+  return antialias ? resize_antialias(p, err) : resize_plain(p, err);
+}
+
 tp_status tp__image_resize(const uint8_t *in8, const float *in_float, int h, int w, float *out,
                            int oh, int ow, bool antialias, tp_error *err)
 {
-  const int limit = INT32_MAX / 3; /* value offsets within a row are 32 bits */
-  if (h < 1 || w < 1 || oh < 1 || ow < 1 || w > limit || ow > limit)
-    return tp__fail(err, TP_ERR_USAGE, "a picture of %d x %d cannot be resized to %d x %d", w, h,
-                    ow, oh);
-  const picture p = {in8, in_float, h, w, oh, ow, out, tp__image_kernels_best()};
-  return antialias ? resize_antialias(&p, err) : resize_plain(&p, err);
+  const picture p = {.in8 = in8,
+                     .in_float = in_float,
+                     .row = (size_t)w * 3,
+                     .h = h,
+                     .w = w,
+                     .oh = oh,
+                     .ow = ow,
+                     .out = out,
+                     .k = tp__image_kernels_best()};
+  return resize(&p, antialias, err);
+}
+
+tp_status tp__region_resize(const tp__region *r, float *out, int oh, int ow, bool antialias,
+                            tp_error *err)
+{
+  const picture p = {.in8 = r->rgb + ((size_t)r->y * (size_t)r->columns + (size_t)r->x) * 3,
+                     .row = (size_t)r->columns * 3,
+                     .h = r->h,
+                     .w = r->w,
+                     .oh = oh,
+                     .ow = ow,
+                     .mirror = r->mirror,
+                     .out = out,
+                     .k = tp__image_kernels_best()};
+  return resize(&p, antialias, err);
 }

@@ -185,8 +185,8 @@ INLINE bool is_inside(const tp__warp *warp, int x, int y, int n)
 INLINE void warp_row_with(const tp__warp *warp, int y, tp__fill fill, float *out)
 {
   places p;
-  for (int x = 0; x < warp->w; x += tile, out += 3 * tile) {
-    const int n = warp->w - x < tile ? warp->w - x : tile;
+  for (int x = 0; x < warp->ow; x += tile, out += 3 * tile) {
+    const int n = warp->ow - x < tile ? warp->ow - x : tile;
     const bool inside = is_inside(warp, x, y, n);
     if (inside)
       find_places(warp, x, y, n, TP__FILL_NEAREST, &p); /* the cheapest fold, and none happens */
@@ -243,20 +243,28 @@ INLINE void stretch_tile8(const uint8_t *row, const tp__tap *taps, int n, float 
   weave(plane, n, out);
 }
 
-/* The words of a tile reach one byte past their pixel, so columns that use the row's last pixel are
- * done one by one. */
-static void stretch8(const uint8_t *restrict row, int w, const tp__tap *restrict taps, int ow,
-                     float *restrict out)
+static void stretch_some8(const uint8_t *restrict row, const tp__tap *restrict taps, int from,
+                          int end, float *restrict out)
 {
-  int words_end = ow, x = 0;
-  while (words_end > 0 && taps[words_end - 1].upper > 3 * w - 4) words_end--;
-  for (; x < words_end; x += tile)
-    stretch_tile8(row, taps + x, words_end - x < tile ? words_end - x : tile, out + 3 * x);
-  for (x = words_end; x < ow; x++)
+  for (int x = from; x < end; x++)
     for (int c = 0; c < 3; c++) {
       float left = (float)row[taps[x].lower + c], right = (float)row[taps[x].upper + c];
       out[3 * x + c] = left + (right - left) * taps[x].weight;
     }
+}
+
+/* The words of a tile reach one byte past their pixel, so columns that use the row's last pixel, at
+ * one end or the other, are done one by one. */
+static void stretch8(const uint8_t *restrict row, int w, const tp__tap *restrict taps, int ow,
+                     float *restrict out)
+{
+  int begin = 0, end = ow;
+  while (end > 0 && taps[end - 1].upper > 3 * w - 4) end--;
+  while (begin < end && taps[begin].upper > 3 * w - 4) begin++;
+  stretch_some8(row, taps, 0, begin, out);
+  for (int x = begin; x < end; x += tile)
+    stretch_tile8(row, taps + x, end - x < tile ? end - x : tile, out + 3 * x);
+  stretch_some8(row, taps, end, ow, out);
 }
 
 static void stretch(const float *restrict row, const tp__tap *restrict taps, int ow,
@@ -284,6 +292,27 @@ static void add_scaled(const float *restrict in, float weight, size_t count, flo
   for (size_t i = 0; i < count; i++) out[i] += weight * in[i];
 }
 
+/* ---- colours ---- */
+
+INLINE float held(float v)
+{
+  v = v < 0 ? 0 : v;
+  return v > 255 ? 255 : v;
+}
+
+/* The weights are those of ITU-R BT.601, as in everyone's grey. */
+static void recolour(float *rgb, size_t pixels, const float k[3])
+{
+  const float itself = k[0], grey = k[1], more = k[2];
+  for (size_t i = 0; i < pixels; i++) {
+    float r = rgb[3 * i], g = rgb[3 * i + 1], b = rgb[3 * i + 2];
+    float shift = ((0.299f * r + 0.587f * g) + 0.114f * b) * grey + more;
+    rgb[3 * i] = held(r * itself + shift);
+    rgb[3 * i + 1] = held(g * itself + shift);
+    rgb[3 * i + 2] = held(b * itself + shift);
+  }
+}
+
 extern const tp__image_kernels PASTE(tp__image_kernels_, TP__ISA);
 const tp__image_kernels PASTE(tp__image_kernels_, TP__ISA) = {
     .name = TEXT(TP__ISA),
@@ -295,4 +324,5 @@ const tp__image_kernels PASTE(tp__image_kernels_, TP__ISA) = {
     .blend = blend,
     .add_scaled8 = add_scaled8,
     .add_scaled = add_scaled,
+    .recolour = recolour,
 };

@@ -22,7 +22,7 @@ typedef struct tp__tap {
 typedef struct tp__warp {
   const uint8_t *in8; /* exactly one of the two */
   const float *in_float;
-  int h, w;
+  int h, w, ow; /* of the input; columns of the output */
   float matrix[6];
   tp__fill fill;
   float fill_value;
@@ -37,12 +37,15 @@ typedef struct tp__image_kernels {
   void (*mirror)(const uint8_t *in, int w,
                  uint8_t *out); /* one row of w pixels; in and out are apart */
   void (*warp_row)(const tp__warp *warp, int y, float *out);
-  void (*stretch8)(const uint8_t *row, int w, const tp__tap *taps, int ow, float *out);
+  void (*stretch8)(const uint8_t *row, int w, const tp__tap *taps, int ow,
+                   float *out); /* taps from left to right, or from right to left */
   void (*stretch)(const float *row, const tp__tap *taps, int ow, float *out);
   void (*blend)(const float *a, const float *b, float weight, size_t count,
                 float *out); /* a + (b - a) * weight */
   void (*add_scaled8)(const uint8_t *in, float weight, size_t count, float *out);
   void (*add_scaled)(const float *in, float weight, size_t count, float *out);
+  /* each pixel: k[0] of itself, k[1] of its grey, and k[2], held within 0...255; in place */
+  void (*recolour)(float *rgb, size_t pixels, const float k[3]);
 } tp__image_kernels;
 
 /* level 0: what every processor of this kind has; upwards: more. NULL past the last that this

@@ -182,9 +182,13 @@ tp_status tp__pipeline_next(tp__pipeline *p, tp__batch *batch, tp_error *err)
   }
   bool dropped;
   TP__TRY(drop_empty_end(p, s, &dropped, err));
+  const bool mixes = tp__mixes(&p->options);
+  if (mixes) tp__mix(p, s);
   *batch = (tp__batch){.n = (int64_t)s->n,
                        .pixels = s->pixels,
                        .labels = s->labels,
+                       .labels_2 = mixes ? s->labels_2 : NULL,
+                       .share = mixes ? s->share : NULL,
                        .keys = s->keys,
                        .example = s->example,
                        .epoch = s->epoch,

@@ -20,6 +20,20 @@ static tp_status check_options(const tp__pipeline_options *o, tp_error *err)
   if (!(r->rotate >= 0 && r->rotate <= 1))
     return tp__fail(err, TP_ERR_USAGE, "rotate is a fraction of a turn, 0 to 1, not %g",
                     (double)r->rotate);
+  const tp__colours *c = &r->colours;
+  const float colour[] = {c->brightness, c->contrast, c->saturation};
+  for (int i = 0; i < 3; i++)
+    if (!(colour[i] >= 0 && colour[i] <= 10))
+      return tp__fail(err, TP_ERR_USAGE, "colours may change by 0 to 10, not %g",
+                      (double)colour[i]);
+  if (!(r->crop >= 0 && r->crop <= 1) || !(r->crop == 0 || r->crop_ratio >= 1))
+    return tp__fail(err, TP_ERR_USAGE,
+                    "a crop takes a share of 0 to 1 of the area, of sides 1 or more to 1, not %g "
+                    "of %g",
+                    (double)r->crop, (double)r->crop_ratio);
+  if (!(o->mixup >= 0 && o->mixup <= 100 && o->cutmix >= 0 && o->cutmix <= 100))
+    return tp__fail(err, TP_ERR_USAGE, "mixup and cutmix are 0 to 100, not %g and %g",
+                    (double)o->mixup, (double)o->cutmix);
   if (o->training && o->interleave < 1)
     return tp__fail(err, TP_ERR_USAGE, "interleave must be 1 or more, not %d", o->interleave);
   if (o->training && o->shuffle < -1)
@@ -62,12 +76,22 @@ static tp_status make_slots(tp__pipeline *p, tp_error *err)
     struct tp__slot *s = &p->slot[i];
     if ((s->pixels = tp__calloc_aligned(floats, sizeof(float), err)) == NULL ||
         (s->labels = tp__calloc(batch, sizeof *s->labels, err)) == NULL ||
+        (s->labels_2 = tp__calloc(batch, sizeof *s->labels_2, err)) == NULL ||
+        (s->share = tp__calloc(batch, sizeof *s->share, err)) == NULL ||
         (s->keys = tp__calloc(batch, 2 * sizeof *s->keys, err)) == NULL ||
         (s->example = tp__calloc(batch, sizeof *s->example, err)) == NULL ||
         (s->fault = tp__calloc(batch, sizeof *s->fault, err)) == NULL)
       return TP_ERR_INTERNAL;
   }
   return TP_OK;
+}
+
+static tp_status make_mixing(tp__pipeline *p, tp_error *err)
+{
+  if (!tp__mixes(&p->options)) return TP_OK;
+  p->mixture = tp__calloc((size_t)p->options.batch, sizeof *p->mixture, err);
+  p->unmixed = tp__calloc_aligned(p->row, sizeof *p->unmixed, err);
+  return p->mixture != NULL && p->unmixed != NULL ? TP_OK : TP_ERR_INTERNAL;
 }
 
 static tp_status make_hands(tp__pipeline *p, tp_error *err)
@@ -107,6 +131,7 @@ tp_status tp__pipeline_new(const tp__pipeline_options *options, tp__pool *pool, 
   if (status == TP_OK && options->cache != TP__CACHE_NONE)
     status = tp__picture_cache_new(options, pool, log, &p->cache, err);
   if (status == TP_OK) status = make_slots(p, err);
+  if (status == TP_OK) status = make_mixing(p, err);
   if (status != TP_OK) {
     tp__pipeline_free(p);
     return status;
@@ -124,6 +149,8 @@ void tp__pipeline_free(tp__pipeline *p)
     tp__slot_clear(s);
     free(s->pixels);
     free(s->labels);
+    free(s->labels_2);
+    free(s->share);
     free(s->keys);
     free(s->example);
     free(s->fault);
@@ -136,6 +163,8 @@ void tp__pipeline_free(tp__pipeline *p)
   tp__picture_cache_free(p->cache);
   tp__arena_free(&p->arena);
   pthread_mutex_destroy(&p->lock);
+  free(p->mixture);
+  free(p->unmixed);
   free(p->bad);
   free(p->bad_example);
   free(p->slot);
@@ -153,6 +182,12 @@ int64_t tp__pipeline_steps(const tp__pipeline *p)
 int64_t tp__pipeline_examples(const tp__pipeline *p)
 {
   return p->examples;
+}
+
+bool tp__pipeline_varies(const tp__pipeline *p)
+{
+  const tp__pipeline_options *o = &p->options;
+  return o->training && (tp__image_recipe_varies(&o->recipe) || tp__mixes(o));
 }
 
 /* ---- place ---- */

@@ -1,6 +1,7 @@
 /* pipeline - from a catalog to batches, in an order that is a function of (seed, epoch) alone.
  *
- *   order (seed, epoch) ──> read ──> decode ──> resize, flip, rotate ──> batch slot ──> consumer
+ *   order (seed, epoch) ──> read ──> decode ──> resize, flip, rotate ──> batch slot, mixed ──>
+ * consumer
  *                            \__ cache (encoded bytes or 8-bit pixels) __/
  *
  * The order is worked out before anything is read: interleaved shards through a shuffle buffer, on
@@ -31,6 +32,8 @@ typedef struct tp__pipeline_options {
   int64_t shuffle; /* size of the shuffle buffer; 0: order of the files, -1: whole set. Only when
                       training */
   int interleave;  /* shards read in turn, 1 or more. Only when training */
+  float mixup, cutmix; /* 0: off; above 0, up to 100: the alpha of the mixing of each example with
+                          the next one of its batch (mix.c). Only when training */
   int steps_per_epoch; /* 0: every example once. More than there are: TP_ERR_USAGE saying how many
                           there are */
   int prefetch;        /* batches ahead; 0: 2 */
@@ -49,6 +52,8 @@ typedef struct tp__batch {
   int64_t n;
   const float *pixels;     /* [n,height,width,3], 0...255 */
   const int32_t *labels;   /* [n]; -1: none */
+  const int32_t *labels_2; /* [n], where examples are mixed: of the part with the smaller share */
+  const float *share;      /* [n]: that of the larger part, 0.5 to 1. Both NULL: nothing is mixed */
   const uint32_t *keys;    /* [n,2]: tp__key_of(seed, epoch, example) for dropout */
   const uint32_t *example; /* [n]: index into the catalog */
   uint32_t epoch;          /* 0-based */
@@ -73,6 +78,9 @@ void tp__pipeline_free(tp__pipeline *pipeline);
 
 int64_t tp__pipeline_steps(const tp__pipeline *pipeline);    /* batches in an epoch */
 int64_t tp__pipeline_examples(const tp__pipeline *pipeline); /* examples in an epoch */
+
+/* Pixels or labels of an example differ from epoch to epoch. */
+bool tp__pipeline_varies(const tp__pipeline *pipeline);
 
 /* Goes to a place: the next batch is (epoch, step). This pair is the whole cursor: saving it is
  * enough to continue. epochs: stop prefetching at the end of epoch `epochs - 1` (0: never). */

@@ -30,6 +30,8 @@ struct tp__slot {
   bool last;
   float *pixels;           /* [batch,H,W,3] */
   int32_t *labels;         /* [batch] */
+  int32_t *labels_2;       /* [batch] */
+  float *share;            /* [batch] */
   uint32_t *keys;          /* [batch,2] */
   uint32_t *example;       /* [batch] */
   struct tp__fault *fault; /* [batch] */
@@ -48,6 +50,13 @@ enum {
   TP__STAGE_WAITING,
   TP__STAGE_IDLE,
   TP__STAGES
+};
+
+/* How one row is mixed with the row after it. */
+struct tp__mixture {
+  float share; /* of the row itself; 1: nothing is done */
+  bool cut;    /* the rectangle is the other's, else all pixels are mixed */
+  tp__rect part;
 };
 
 struct tp__pipeline {
@@ -77,7 +86,9 @@ struct tp__pipeline {
   tp_error failure; /* of making an order; status TP_OK: none */
 
   /* the consumer's alone */
-  bool running; /* the pool knows the source of work */
+  struct tp__mixture *mixture; /* [batch] */
+  float *unmixed;              /* [H,W,3]: a first row, before it is mixed */
+  bool running;                /* the pool knows the source of work */
   tp__arena arena;
   tp__bad_record *bad;
   uint32_t *bad_example;
@@ -89,6 +100,10 @@ bool tp__stage_work(void *pipeline, int worker);
 
 /* Adds seconds to the meter. */
 void tp__stage_count(tp__pipeline *pipeline, int stage, double seconds);
+
+/* mix.c: mixes the n rows of a slot that is about to be delivered, on the pool's threads. */
+bool tp__mixes(const tp__pipeline_options *options);
+void tp__mix(tp__pipeline *pipeline, struct tp__slot *slot);
 
 /* Forgets a slot's faults. */
 void tp__slot_clear(struct tp__slot *slot);

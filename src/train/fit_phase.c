@@ -56,11 +56,6 @@ static tp_status make_trained(tp__fitter *f, tp_error *err)
   return TP_OK;
 }
 
-static bool augments(const tp_train_options *o)
-{
-  return o->flip || o->rotate != 0;
-}
-
 /* Keeps the features of those examples that are prepared the same way in every epoch, while the
  * backbone is frozen and the cache's limit allows it. */
 static tp_status start_features(tp__fitter *f, tp_error *err)
@@ -71,7 +66,7 @@ static tp_status start_features(tp__fitter *f, tp_error *err)
   tp__feature_memory_stop(&f->val_features);
   if (width == 0) return TP_OK;
   TP__TRY(tp__bytes_parse("cache_limit", f->o->data.cache_limit, &limit, err));
-  if (!augments(f->o) && f->train_features.examples <= limit / bytes)
+  if (!tp__pipeline_varies(f->train_input) && f->train_features.examples <= limit / bytes)
     TP__TRY(tp__feature_memory_start(&f->train_features, width, err));
   if (f->val != NULL && f->val_features.examples <= limit / bytes)
     return tp__feature_memory_start(&f->val_features, width, err);
@@ -88,8 +83,9 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
       .optimizer = f->optimizer,
       .head_factor = f->state.phase == 0 ? 1 : (float)f->o->fine_tune_head_factor,
       .label_smoothing = (float)f->o->label_smoothing,
+      .mixes = f->o->mixup > 0 || f->o->cutmix > 0,
       .batch = f->batch,
-      .whole = f->backend->remote && augments(f->o),
+      .whole = f->backend->remote && tp__pipeline_varies(f->train_input),
       .bytes = f->bytes,
       .bf16 = strcmp(f->o->precision, "bf16") == 0,
       .local_statistics = !f->o->sync_batch_norm,

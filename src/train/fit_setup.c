@@ -36,6 +36,13 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
       {"plateau_cooldown", o->plateau_cooldown, 0, 1000000},
       {"checkpoint_minutes", o->checkpoint_minutes, 0, 1e6},
       {"interleave", o->interleave, 1, 4096},
+      {"random_crop", o->random_crop, 0, 1},
+      {"random_crop_ratio", o->random_crop_ratio, 1, 100},
+      {"brightness", o->brightness, 0, 10},
+      {"contrast", o->contrast, 0, 10},
+      {"saturation", o->saturation, 0, 10},
+      {"mixup", o->mixup, 0, 100},
+      {"cutmix", o->cutmix, 0, 100},
   };
   for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
     if (range[i].value >= range[i].low && range[i].value <= range[i].high) continue;
@@ -135,12 +142,17 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
                             .exif_rotate = o->data.exif_rotate},
                  .flip = o->flip,
                  .rotate = (float)o->rotate,
-                 .fill_value = (float)o->rotate_fill_value},
+                 .fill_value = (float)o->rotate_fill_value,
+                 .crop = (float)o->random_crop,
+                 .crop_ratio = (float)o->random_crop_ratio,
+                 .colours = {(float)o->brightness, (float)o->contrast, (float)o->saturation}},
       .batch = f->batch,
       .training = true,
       .seed = o->seed,
       .shuffle = o->shuffle,
       .interleave = o->interleave,
+      .mixup = (float)o->mixup,
+      .cutmix = (float)o->cutmix,
       .steps_per_epoch = o->steps_per_epoch,
   };
   if (f->backend->remote)
@@ -159,8 +171,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   p.known = f->val_features.known;
   p.catalog = f->val;
   p.prefetch = 1; /* memory; one batch ahead keeps all threads busy */
-  p.training = p.recipe.flip = false;
-  p.recipe.rotate = 0;
+  p.training = false;
   p.steps_per_epoch = o->validation_steps;
   TP__TRY(tp__data_pipeline(&o->data, f->val, &p, err));
   status = tp__pipeline_new(&p, f->job->pool, f->job->log, &f->val_input, err);

@@ -21,6 +21,8 @@ struct tp__learner {
   bool dropout;           /* the training program wants keys */
   bool counts;            /* ... and the number of the step */
   bool averages;          /* slots "ema/NAME" */
+  bool mixes;             /* ... and second labels with both shares */
+  float *rest;            /* [batch]: 1 - share */
   float *example_weights; /* [batch] */
   uint8_t *bytes;         /* [batch, picture], NULL: pixels go as floats */
   int32_t *no_labels;     /* [batch] zeros, for scoring pictures without labels */
@@ -29,16 +31,34 @@ struct tp__learner {
 
 /* What a program computes besides the network itself. */
 struct wiring {
-  tp__value labels, weights, rate, head_rate, step, losses, sum;
+  tp__value weights, rate, head_rate, step, losses, sum;
 };
 
-static tp_status add_loss(tp__net *net, float smoothing, struct wiring *w, tp_error *err)
+/* The loss of each example, from the labels of one input. */
+static tp_status add_loss(tp__net *net, const char *labels, float smoothing, tp__value *losses,
+                          tp_error *err)
 {
   tp__graph *g = net->graph;
   tp__shape per_example = tp__shape_make(1, (int64_t[]){TP__N});
-  TP__TRY(tp__graph_input(g, "labels", TP__I32, &per_example, &w->labels, err));
-  return tp__graph_add(g, TP__OP_CROSS_ENTROPY, (tp__value[]){net->logits, w->labels}, 2,
-                       &(tp__attr){.f = {smoothing}}, &w->losses, err);
+  tp__value input;
+  TP__TRY(tp__graph_input(g, labels, TP__I32, &per_example, &input, err));
+  return tp__graph_add(g, TP__OP_CROSS_ENTROPY, (tp__value[]){net->logits, input}, 2,
+                       &(tp__attr){.f = {smoothing}}, losses, err);
+}
+
+/* share loss(labels) + share_2 loss(labels_2): that of the target that is mixed the same way. */
+static tp_status add_mixed_loss(tp__net *net, float smoothing, tp__value *losses, tp_error *err)
+{
+  static const char *const labels[] = {"labels", "labels_2"}, *const share[] = {"share", "share_2"};
+  tp__graph *g = net->graph;
+  tp__shape per_example = tp__shape_make(1, (int64_t[]){TP__N});
+  tp__value part[2], input;
+  for (int i = 0; i < 2; i++) {
+    TP__TRY(add_loss(net, labels[i], smoothing, &part[i], err));
+    TP__TRY(tp__graph_input(g, share[i], TP__F32, &per_example, &input, err));
+    TP__TRY(tp__graph_add(g, TP__OP_MUL, (tp__value[]){part[i], input}, 2, NULL, &part[i], err));
+  }
+  return tp__graph_add(g, TP__OP_ADD, part, 2, NULL, losses, err);
 }
 
 static tp_status list_name(tp__learner *l, const char *name, tp_error *err)
@@ -105,7 +125,9 @@ static tp_status build_training(tp__learner *l, const tp__learner_options *o, tp
                           .batch_statistics = o->batch_statistics,
                           .drop_connect = o->drop_connect};
   tp_status status = tp__net_build_training(&o->spec, &how, &net, err);
-  if (status == TP_OK) status = add_loss(net, o->label_smoothing, &w, err);
+  if (status == TP_OK)
+    status = o->mixes ? add_mixed_loss(net, o->label_smoothing, &w.losses, err)
+                      : add_loss(net, "labels", o->label_smoothing, &w.losses, err);
   if (status == TP_OK) {
     values = tp__calloc((size_t)net->n_parameters * 2, sizeof *values, err);
     status = values == NULL ? TP_ERR_INTERNAL : TP_OK;
@@ -129,7 +151,7 @@ static tp_status build_scoring(const tp__learner_options *o, tp__net **out, tp_e
   tp__net *net = NULL;
   struct wiring w;
   tp_status status = tp__net_build(&o->spec, false, &net, err);
-  if (status == TP_OK) status = add_loss(net, o->label_smoothing, &w, err);
+  if (status == TP_OK) status = add_loss(net, "labels", o->label_smoothing, &w.losses, err);
   if (status == TP_OK) status = tp__graph_output(net->graph, "losses", w.losses, err);
   if (status == TP_OK) status = tp__graph_output(net->graph, "scores", net->probabilities, err);
   if (status == TP_OK)
@@ -236,7 +258,9 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
   l->picture = (size_t)o->spec.height * (size_t)o->spec.width * 3;
   l->example_weights = tp__calloc((size_t)o->batch, sizeof *l->example_weights, err);
   l->no_labels = tp__calloc((size_t)o->batch, sizeof *l->no_labels, err);
-  if (l->example_weights == NULL || l->no_labels == NULL) goto out;
+  l->mixes = o->mixes;
+  l->rest = tp__calloc((size_t)o->batch, sizeof *l->rest, err);
+  if (l->example_weights == NULL || l->no_labels == NULL || l->rest == NULL) goto out;
   if (o->bytes && backend->remote) {
     l->bytes = tp__calloc_aligned((size_t)o->batch * l->picture, 1, err);
     if (l->bytes == NULL) goto out;
@@ -271,6 +295,7 @@ void tp__learner_free(tp__learner *l)
   free(l->trainable);
   free(l->example_weights);
   free(l->no_labels);
+  free(l->rest);
   free(l->bytes);
   free(l->extracted);
   tp__arena_free(&l->arena);
@@ -327,12 +352,18 @@ static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const 
   float head_rate = l->head_factor * rate;
   for (int64_t i = 0; i < b->n; i++)
     l->example_weights[i] = weights != NULL ? weights[i] * share : share;
-  tp__feed feed[7] = {
+  tp__feed feed[10] = {
       input, {"labels", b->labels}, {"weights", l->example_weights}, {"rate", &rate}};
   size_t n = 4;
   if (l->head_factor != 1) feed[n++] = (tp__feed){"head_rate", &head_rate};
   if (l->counts) feed[n++] = (tp__feed){"step", &number};
   if (l->dropout) feed[n++] = (tp__feed){"keys", b->keys};
+  if (l->mixes) {
+    for (int64_t i = 0; i < b->n; i++) l->rest[i] = 1 - b->share[i];
+    feed[n++] = (tp__feed){"labels_2", b->labels_2};
+    feed[n++] = (tp__feed){"share", b->share};
+    feed[n++] = (tp__feed){"share_2", l->rest};
+  }
   tp__fetch fetch[] = {{"losses", losses}, {"scores", scores}};
   return go(l, l->training, feed, n, fetch, b->n, pending, err);
 }

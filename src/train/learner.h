@@ -26,6 +26,7 @@ typedef struct tp__learner_options {
   tp__optimizer optimizer;
   float head_factor;     /* the head learns at so many times the rate; 0: as the rest */
   float label_smoothing; /* of the loss, in training and in scoring, as a Keras loss */
+  bool mixes;            /* batches of training have second labels and shares */
   int batch;             /* the most examples of one step or score */
   bool score_only;       /* no training program and no slots */
   bool whole; /* not cut at the features, though the backbone is frozen: they could not be

@@ -166,6 +166,13 @@ static void defaults_of_training(void **state)
   same_text(batch_norm);
   same(drop_connect);
   same(fine_tune_learning_rate);
+  same(random_crop);
+  same(random_crop_ratio);
+  same(brightness);
+  same(contrast);
+  same(saturation);
+  same(mixup);
+  same(cutmix);
   same_text(fine_tune_schedule);
   same(fine_tune_head_factor);
   same(steps_per_epoch);

@@ -65,7 +65,7 @@ static void instruction_sets_agree(void **state)
       for (int step = -10; step <= 10; step++) {
         float m[8];
         tp__image_rotation((float)step * 0.02f, h, w, m);
-        tp__warp p = {.in8 = in, .h = h, .w = w, .fill = (tp__fill)fill, .fill_value = 5};
+        tp__warp p = {.in8 = in, .h = h, .w = w, .ow = w, .fill = (tp__fill)fill, .fill_value = 5};
         memcpy(p.matrix, m, sizeof p.matrix);
         tp__warp q = p;
         q.in8 = NULL;

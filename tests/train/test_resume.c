@@ -120,6 +120,25 @@ static void stopped_in_full_training(void **state)
   assert_same_run(o.run, whole);
 }
 
+/* Crops, colours and mixed pictures come from the example's key and its batch, in both phases. */
+static void stopped_with_all_augmentation(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  tp_train_options o = tiny_options(b, &data, "run");
+  o.random_crop = 0.3;
+  o.brightness = o.contrast = o.saturation = 0.4;
+  o.mixup = 0.4;
+  o.cutmix = 1;
+  o.class_weights = "0:2,1:0.5,2:1";
+  const char *whole = whole_run(b, o);
+  interrupt(&o, (const int[]){3, 6, 8, 9, 0}, 1);
+  assert_same_run(o.run, whole);
+  o.run = tiny_options(b, &data, "three").run;
+  interrupt(&o, (const int[]){1, 23, 0}, 3);
+  assert_same_run(o.run, whole);
+}
+
 /* Averaged weights are validated, the plain ones trained; decay and clipping need no memory. */
 static void stopped_with_averages(void **state)
 {
@@ -301,6 +320,7 @@ static void unfit_checkpoints(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      box_test(stopped_in_full_training), box_test(stopped_with_all_augmentation),
       box_test(stopped_in_full_training), box_test(stopped_with_averages),
       box_test(stopped_anywhere),         box_test(stopped_without_augmentation),
       box_test(stopped_while_waiting),    box_test(killed_between_epochs),

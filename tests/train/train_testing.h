@@ -77,6 +77,7 @@ static inline tp_train_options default_train(void)
       .flip = true,
       .rotate = 0.1,
       .rotate_fill = "reflect",
+      .random_crop_ratio = 1.333333,
       .shuffle = 2048,
       .interleave = 16,
       .early_stopping = 5,

@@ -268,6 +268,12 @@ static tp_status make_gradient(tp__making *m)
   }
 }
 
+/* One number an example, as losses, is not padded to whole vectors. */
+static bool is_dense(const tp__making *m)
+{
+  return m->step.node->shape.rank < 2;
+}
+
 tp_status tp__make_step(tp__making *m)
 {
   switch (m->step.node->op) {
@@ -285,10 +291,11 @@ tp_status tp__make_step(tp__making *m)
   case TP__OP_ACTIVATION:
     return tp__make_activation(m, 0);
   case TP__OP_ADD:
+    if (is_dense(m)) return plain(m);
     for (int i = 0; i < 2; i++) TP__TRY(tp__make_wide(m, i));
     return tp__make_finish(m, tp__step_add);
   case TP__OP_MUL:
-    return make_mul(m);
+    return is_dense(m) ? plain(m) : make_mul(m);
   case TP__OP_GLOBAL_POOL:
   case TP__OP_SUM_SPATIAL:
     return make_pool(m);
