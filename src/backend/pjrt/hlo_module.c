@@ -85,9 +85,13 @@ static tp__hlo_value settled(tp__hlo *w, const tp__node *n, tp__hlo_value v)
   return tp__hlo_convert(w, v, TP__HLO_BF16);
 }
 
+/* Of nodes without a name the first parameter tells the layer. */
 static void enter(tp__hlo *w, const tp__node *n)
 {
   w->where = n->name != NULL ? n->name : tp__op_name(n->op);
+  for (int i = n->n_in - 1; i >= 0 && n->name == NULL; i--)
+    if (tp__hlo_has(n, i) && w->g->node[n->in[i]].op == TP__OP_PARAM)
+      w->where = w->g->node[n->in[i]].name;
   w->zero = false;
 }
 

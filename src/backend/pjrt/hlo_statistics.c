@@ -1,8 +1,10 @@
 /* hlo_statistics - batch statistics and the gradient of a batch norm through them; see hlo.h
  *
- * Mean and variance read x once: sums of x - s and its square, where s is the mean of the first
- * example, so near the mean that nothing is lost (T. Chan, G. Golub, R. LeVeque: "Algorithms for
- * computing the sample variance", 1983).
+ * Mean and variance read x once: sums of x - s and its square, with an s near the mean, so that
+ * nothing is lost (T. Chan, G. Golub, R. LeVeque: "Algorithms for computing the sample variance",
+ * 1983). s is the moving mean where the graph has one: then nothing has to be known of x before,
+ * and compilers make the sums while the convolution before writes x. Otherwise the mean of the
+ * first example.
  */
 #include "hlo_emitters.h"
 
@@ -41,12 +43,27 @@ static tp__hlo_value mean_of_first(tp__hlo *w, tp__hlo_value x)
   return tp__hlo_times(w, tp__hlo_sum_to_last(w, first), 1 / pixels_of(x));
 }
 
+/* The parameter that moves towards the mean of these moments; TP__NONE: there is none. */
+static tp__value moving_mean_of(const tp__graph *g, const tp__node *moments)
+{
+  for (tp__value v = 0; v < g->count; v++) {
+    const tp__node *n = &g->node[v];
+    if (n->op != TP__OP_MOVING_AVERAGE || g->node[n->in[0]].op != TP__OP_PARAM) continue;
+    const tp__node *row = &g->node[n->in[1]];
+    if (row->op == TP__OP_ROW && row->attr.row == 0 && &g->node[row->in[0]] == moments)
+      return n->in[0];
+  }
+  return TP__NONE;
+}
+
 /* [2,C] of this replica's rows. */
 tp__hlo_value tp__hlo_batch_moments(tp__hlo *w, const tp__node *n)
 {
   const bool own = w->own;
   w->own = true;
-  tp__hlo_value x = tp__hlo_float(w, n, 0), shift = mean_of_first(w, x);
+  const tp__value moving = moving_mean_of(w->g, n);
+  tp__hlo_value x = tp__hlo_float(w, n, 0);
+  tp__hlo_value shift = moving != TP__NONE ? w->argument[moving] : mean_of_first(w, x);
   tp__hlo_value d = tp__hlo_sub(w, x, tp__hlo_channels(w, shift, x));
   d = tp__hlo_masked(w, d, false);
   tp__hlo_value sum = tp__hlo_sum_to_last(w, d);

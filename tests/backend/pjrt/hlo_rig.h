@@ -123,6 +123,9 @@ static inline hlo_rig hlo_run(tp__client *client, const rig *plain, const tp__hl
     in[i] = argument_of(&h, plain, &initial, &m->argument[i % m->n_arguments],
                         (int)(i / m->n_arguments));
   assert_ok(tp__executable_run(h.executable, in, m->n_arguments, out, m->n_results, NULL, &err));
+  for (size_t i = 0; i < m->n_results; i++)
+    if (m->result[i].kind == TP__HLO_ASSIGNED)
+      assert_true(tp__device_buffer_is_gone(in[m->result[i].param])); /* its memory is reused */
   read_results(&h, out);
   for (size_t i = 0; i < replicas * m->n_arguments; i++) tp__device_buffer_free(in[i]);
   free(in);
@@ -187,6 +190,20 @@ static inline void expect_plain(const hlo_rig *h, rig *plain, double tolerance, 
   }
   expect_equal_replicas(h, what);
   tp__tensors_free(&state);
+}
+
+/* The client of every test on replicas; tests skip when there is none. */
+static inline tp_status open_cpu_client(const char *plugin_name, int devices, tp__plugin **plugin,
+                                        tp__client **client, tp_error *err)
+{
+  const char *path = plugin_file(plugin_name);
+  if (path == NULL) {
+    print_message("skipped: no PJRT plugin %s (make test-pjrt gets it)\n", plugin_name);
+    return TP_OK;
+  }
+  tp__client_option count = {.name = "cpu_device_count", .number = devices};
+  tp_status status = tp__plugin_open(path, plugin, err);
+  return status == TP_OK ? tp__client_new(*plugin, &count, 1, client, err) : status;
 }
 
 #endif
