@@ -11,9 +11,10 @@
  *   hlo_update.c   the emitters
  *
  * A tp__hlo_value is a name with a type; it costs nothing to copy. The writer keeps the first
- * error, after which everything does nothing: so operators are written as expressions. An emitter
- * computes in float32 (tp__hlo_float), except the factors of products, which tp__hlo_factor makes
- * bfloat16 when that is wanted; the frame rounds what travels between layers.
+ * error, after which everything does nothing: so operators are written as expressions, in which at
+ * most one argument of a call writes something (the order of arguments is the compiler's). An
+ * emitter computes in float32 (tp__hlo_float), except the factors of products, which tp__hlo_factor
+ * makes bfloat16 when that is wanted; the frame rounds what travels between layers.
  *
  * Padded rows: an emitter may say that those of its result are exactly zero (tp__hlo.zero), so that
  * sums over them need no mask; gradients start masked and stay so.

@@ -104,14 +104,15 @@ tp__hlo_value tp__hlo_conv_kernel_grad(tp__hlo *w, const tp__node *n)
 
 tp__hlo_value tp__hlo_matmul(tp__hlo *w, const tp__node *n)
 {
-  tp__hlo_value y = tp__hlo_dot(w, tp__hlo_factor(w, n, 0), 1, tp__hlo_factor(w, n, 1), 0);
-  return tp__hlo_bias_act(w, n, y);
+  tp__hlo_value x = tp__hlo_factor(w, n, 0), kernel = tp__hlo_factor(w, n, 1);
+  return tp__hlo_bias_act(w, n, tp__hlo_dot(w, x, 1, kernel, 0));
 }
 
 tp__hlo_value tp__hlo_matmul_input_grad(tp__hlo *w, const tp__node *n)
 {
+  tp__hlo_value dy = tp__hlo_factor(w, n, 0), kernel = tp__hlo_factor(w, n, 1);
   w->zero = tp__hlo_zero_operand(w, n, 0);
-  return tp__hlo_dot(w, tp__hlo_factor(w, n, 0), 1, tp__hlo_factor(w, n, 1), 1);
+  return tp__hlo_dot(w, dy, 1, kernel, 1);
 }
 
 tp__hlo_value tp__hlo_matmul_kernel_grad(tp__hlo *w, const tp__node *n)

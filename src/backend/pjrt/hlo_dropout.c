@@ -79,6 +79,6 @@ tp__hlo_value tp__hlo_dropout(tp__hlo *w, const tp__node *n)
     kept = tp__hlo_reshape(w, kept, &x.shape);
   }
   w->zero = tp__hlo_zero_operand(w, n, 0);
-  return tp__hlo_select(w, kept, tp__hlo_times(w, x, 1 / (1 - (double)rate)),
-                        tp__hlo_like(w, x, 0));
+  x = tp__hlo_times(w, x, 1 / (1 - (double)rate));
+  return tp__hlo_select(w, kept, x, tp__hlo_like(w, x, 0));
 }

@@ -73,6 +73,8 @@ tp__hlo_window tp__hlo_input_grad_window(const tp__attr *a, const tp__shape *x, 
                                          const tp__shape *kernel);
 tp__hlo_window tp__hlo_kernel_grad_window(const tp__attr *a, const tp__shape *x,
                                           const tp__shape *dy, const tp__shape *kernel);
+/* gamma / sqrt(variance + attr.f[0]), by the operands' numbers. */
+tp__hlo_value tp__hlo_gamma_factor(tp__hlo *w, const tp__node *n, int gamma, int variance);
 /* y + operand 2 (where there is one), then the activation. */
 tp__hlo_value tp__hlo_bias_act(tp__hlo *w, const tp__node *n, tp__hlo_value y);
 

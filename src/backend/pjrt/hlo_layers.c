@@ -11,8 +11,8 @@ tp__hlo_value tp__hlo_act(tp__hlo *w, tp__act act, tp__hlo_value x)
   case TP__ACT_RELU:
     return tp__hlo_binary(w, "maximum", x, tp__hlo_like(w, x, 0));
   case TP__ACT_RELU6:
-    return tp__hlo_binary(w, "minimum", tp__hlo_binary(w, "maximum", x, tp__hlo_like(w, x, 0)),
-                          tp__hlo_like(w, x, 6));
+    x = tp__hlo_binary(w, "maximum", x, tp__hlo_like(w, x, 0));
+    return tp__hlo_binary(w, "minimum", x, tp__hlo_like(w, x, 6));
   case TP__ACT_SIGMOID:
     return tp__hlo_unary(w, "logistic", x);
   case TP__ACT_NONE:
@@ -24,6 +24,12 @@ tp__hlo_value tp__hlo_act(tp__hlo *w, tp__act act, tp__hlo_value x)
 tp__hlo_value tp__hlo_inverse_deviation(tp__hlo *w, tp__hlo_value variance, double epsilon)
 {
   return tp__hlo_unary(w, "rsqrt", tp__hlo_add(w, variance, tp__hlo_like(w, variance, epsilon)));
+}
+
+tp__hlo_value tp__hlo_gamma_factor(tp__hlo *w, const tp__node *n, int gamma, int variance)
+{
+  tp__hlo_value factor = tp__hlo_float(w, n, gamma), v = tp__hlo_float(w, n, variance);
+  return tp__hlo_mul(w, factor, tp__hlo_inverse_deviation(w, v, (double)n->attr.f[0]));
 }
 
 /* ---- pixels ---- */
@@ -42,7 +48,10 @@ tp__hlo_value tp__hlo_affine(tp__hlo *w, const tp__node *n)
 {
   const tp__attr *a = &n->attr;
   tp__hlo_value x = tp__hlo_float(w, n, 0);
-  if (a->flag) return tp__hlo_add(w, tp__hlo_mul(w, x, three(w, a->f, x)), three(w, a->g, x));
+  if (a->flag) {
+    x = tp__hlo_mul(w, x, three(w, a->f, x));
+    return tp__hlo_add(w, x, three(w, a->g, x));
+  }
   x = tp__hlo_times(w, x, a->f[0]);
   w->zero = a->f[1] == 0 && tp__hlo_zero_operand(w, n, 0);
   return a->f[1] == 0 ? x : tp__hlo_add(w, x, tp__hlo_like(w, x, a->f[1]));
@@ -62,8 +71,8 @@ tp__hlo_value tp__hlo_normalize(tp__hlo *w, const tp__node *n)
   tp__hlo_value x = tp__hlo_float(w, n, 0), mean = tp__hlo_float(w, n, 1);
   tp__hlo_value deviation = tp__hlo_unary(w, "sqrt", tp__hlo_float(w, n, 2));
   deviation = tp__hlo_binary(w, "maximum", deviation, tp__hlo_like(w, deviation, 1e-7));
-  return tp__hlo_div(w, tp__hlo_sub(w, x, tp__hlo_channels(w, mean, x)),
-                     tp__hlo_channels(w, deviation, x));
+  x = tp__hlo_sub(w, x, tp__hlo_channels(w, mean, x));
+  return tp__hlo_div(w, x, tp__hlo_channels(w, deviation, x));
 }
 
 static tp__hlo_value pad_by(tp__hlo *w, const tp__node *n, int sign)
@@ -127,9 +136,7 @@ tp__hlo_value tp__hlo_batch_norm(tp__hlo *w, const tp__node *n)
   enum { X, GAMMA, BETA, MEAN, VARIANCE };
   tp__hlo_value x = tp__hlo_float(w, n, X), mean = tp__hlo_float(w, n, MEAN);
   tp__hlo_value offset = tp__hlo_float(w, n, BETA);
-  tp__hlo_value factor = tp__hlo_mul(
-      w, tp__hlo_float(w, n, GAMMA),
-      tp__hlo_inverse_deviation(w, tp__hlo_float(w, n, VARIANCE), (double)n->attr.f[0]));
+  tp__hlo_value factor = tp__hlo_gamma_factor(w, n, GAMMA, VARIANCE);
   if (w->slot[n->in[MEAN]].varies)
     x = tp__hlo_sub(w, x, tp__hlo_channels(w, mean, x));
   else
@@ -141,9 +148,7 @@ tp__hlo_value tp__hlo_batch_norm(tp__hlo *w, const tp__node *n)
 tp__hlo_value tp__hlo_batch_norm_input_grad(tp__hlo *w, const tp__node *n)
 {
   tp__hlo_value dy = tp__hlo_float(w, n, 0);
-  tp__hlo_value factor =
-      tp__hlo_mul(w, tp__hlo_float(w, n, 1),
-                  tp__hlo_inverse_deviation(w, tp__hlo_float(w, n, 2), (double)n->attr.f[0]));
+  tp__hlo_value factor = tp__hlo_gamma_factor(w, n, 1, 2);
   w->zero = tp__hlo_zero_operand(w, n, 0);
   return tp__hlo_mul(w, dy, tp__hlo_channels(w, factor, dy));
 }
@@ -178,8 +183,9 @@ tp__hlo_value tp__hlo_activation_grad(tp__hlo *w, const tp__node *n)
 
 tp__hlo_value tp__hlo_add_node(tp__hlo *w, const tp__node *n)
 {
+  tp__hlo_value a = tp__hlo_float(w, n, 0), b = tp__hlo_float(w, n, 1);
   w->zero = tp__hlo_zero_operand(w, n, 0) && tp__hlo_zero_operand(w, n, 1);
-  return tp__hlo_add(w, tp__hlo_float(w, n, 0), tp__hlo_float(w, n, 1));
+  return tp__hlo_add(w, a, b);
 }
 
 tp__hlo_value tp__hlo_mul_node(tp__hlo *w, const tp__node *n)

@@ -42,8 +42,8 @@ tp__hlo_value tp__hlo_cross_entropy(tp__hlo *w, const tp__node *n)
   double smoothing = n->attr.f[0];
   tp__hlo_value z = below_top(w, tp__hlo_float(w, n, 0));
   tp__hlo_value log_sum = tp__hlo_unary(w, "log", sum_last(w, tp__hlo_unary(w, "exponential", z)));
-  tp__hlo_value at_label =
-      sum_last(w, tp__hlo_select(w, is_label(w, n, &z.shape), z, tp__hlo_like(w, z, 0)));
+  tp__hlo_value label = is_label(w, n, &z.shape);
+  tp__hlo_value at_label = sum_last(w, tp__hlo_select(w, label, z, tp__hlo_like(w, z, 0)));
   tp__hlo_value loss = tp__hlo_sub(w, log_sum, tp__hlo_times(w, at_label, 1 - smoothing));
   if (smoothing == 0) return loss;
   double share = smoothing / (double)z.shape.dim[1];
@@ -54,18 +54,19 @@ tp__hlo_value tp__hlo_cross_entropy_grad(tp__hlo *w, const tp__node *n)
 {
   tp__hlo_value p = softmax_of(w, tp__hlo_float(w, n, 0)), dloss = tp__hlo_float(w, n, 2);
   double smoothing = n->attr.f[0], share = smoothing / (double)p.shape.dim[1];
+  tp__hlo_value label = is_label(w, n, &p.shape), others = tp__hlo_like(w, p, share);
   tp__hlo_value target =
-      tp__hlo_select(w, is_label(w, n, &p.shape), tp__hlo_like(w, p, 1 - smoothing + share),
-                     tp__hlo_like(w, p, share));
+      tp__hlo_select(w, label, tp__hlo_like(w, p, 1 - smoothing + share), others);
   w->zero = tp__hlo_zero_operand(w, n, 2);
-  return tp__hlo_mul(w, tp__hlo_sub(w, p, target), tp__hlo_per_row(w, dloss, p));
+  p = tp__hlo_sub(w, p, target);
+  return tp__hlo_mul(w, p, tp__hlo_per_row(w, dloss, p));
 }
 
 tp__hlo_value tp__hlo_weighted_sum(tp__hlo *w, const tp__node *n)
 {
-  tp__hlo_value product = tp__hlo_mul(w, tp__hlo_float(w, n, 0), tp__hlo_float(w, n, 1));
+  tp__hlo_value values = tp__hlo_float(w, n, 0), weights = tp__hlo_float(w, n, 1);
   bool zero = tp__hlo_zero_operand(w, n, 0) && tp__hlo_zero_operand(w, n, 1);
-  return tp__hlo_sum_all(w, tp__hlo_masked(w, product, zero));
+  return tp__hlo_sum_all(w, tp__hlo_masked(w, tp__hlo_mul(w, values, weights), zero));
 }
 
 /* Where the gradient of each example begins: padded rows get none. */

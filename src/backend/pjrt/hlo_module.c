@@ -70,7 +70,8 @@ tp__hlo_value tp__hlo_masked(tp__hlo *w, tp__hlo_value x, bool zero)
     tp__hlo_value row = tp__hlo_iota(w, TP__HLO_I32, &rows, 0);
     w->mask = tp__hlo_compare(w, "LT", row, tp__hlo_spread(w, w->valid, row));
   }
-  return tp__hlo_select(w, tp__hlo_per_row(w, w->mask, x), x, tp__hlo_like(w, x, 0));
+  tp__hlo_value mask = tp__hlo_per_row(w, w->mask, x);
+  return tp__hlo_select(w, mask, x, tp__hlo_like(w, x, 0));
 }
 
 /* ---- nodes ---- */
@@ -290,14 +291,21 @@ static void put_results(tp__hlo *w, const tp__hlo_module *m)
 
 /* ---- the whole ---- */
 
-static tp_status check(const tp__hlo_options *o, tp_error *err)
+static tp_status check(const tp__graph *graph, const tp__hlo_options *o, tp_error *err)
 {
   if (o->rows < 1 || o->replicas < 1 || o->accumulate < 1 || o->rows % o->accumulate != 0)
     return tp__fail(err, TP_ERR_INTERNAL,
                     "%lld rows for %d replicas in %d parts: wanted at least 1 of each, and equal "
                     "parts",
                     (long long)o->rows, o->replicas, o->accumulate);
-  return TP_OK;
+  for (tp__value v = 0; o->byte_input != NULL && v < graph->count; v++) {
+    const tp__node *n = &graph->node[v];
+    if (n->op == TP__OP_INPUT && n->dtype == TP__F32 && strcmp(n->name, o->byte_input) == 0)
+      return TP_OK;
+  }
+  if (o->byte_input == NULL) return TP_OK;
+  return tp__fail(err, TP_ERR_INTERNAL, "there is no f32 input %s to arrive as bytes",
+                  o->byte_input);
 }
 
 static tp_status write_graph(tp__hlo *w, tp__hlo_module *m)
@@ -330,7 +338,7 @@ tp_status tp__hlo_write(const tp__graph *graph, const tp__hlo_options *options,
                         tp__hlo_module *module, tp_error *err)
 {
   tp__graph *simple = NULL;
-  TP__TRY(check(options, err));
+  TP__TRY(check(graph, options, err));
   TP__TRY(simplify(graph, &simple, err));
   tp__buffer_init(&module->text, TP__HLO_TEXT_MAX);
   tp__hlo w = {.g = simple,

@@ -62,7 +62,9 @@ void tp__hlo_total(tp__hlo *w)
   if (tp__hlo_is(w->total)) return;
   tp__hlo_value valid = tp__hlo_convert(w, w->valid, TP__HLO_F32);
   tp__hlo_value some = tp__hlo_binary(w, "minimum", valid, tp__hlo_like(w, valid, 1));
-  tp__hlo_value pair[] = {tp__hlo_reshape(w, valid, &one), tp__hlo_reshape(w, some, &one)};
+  tp__hlo_value pair[2];
+  pair[0] = tp__hlo_reshape(w, valid, &one);
+  pair[1] = tp__hlo_reshape(w, some, &one);
   w->total = tp__hlo_concat(w, pair, 2, 0);
   sum_over_replicas(w, &w->total, 1);
 }
@@ -124,10 +126,12 @@ static tp__hlo_value moments_of_all(tp__hlo *w, tp__hlo_value own)
   sum = tp__hlo_binary(w, "maximum", sum, tp__hlo_like(w, sum, 1));
   tp__hlo_value middle = tp__hlo_div(w, tp__hlo_sum_to_last(w, tp__hlo_mul(w, mean, count)), sum);
   tp__hlo_value d = tp__hlo_sub(w, mean, tp__hlo_channels(w, middle, mean));
-  tp__hlo_value squares = tp__hlo_add(w, gathered(w, all, 1), tp__hlo_mul(w, d, d));
+  tp__hlo_value squares = gathered(w, all, 1);
+  squares = tp__hlo_add(w, squares, tp__hlo_mul(w, d, d));
   squares = tp__hlo_sum_to_last(w, tp__hlo_mul(w, squares, count));
-  tp__hlo_value pair[] = {tp__hlo_reshape(w, middle, &row),
-                          tp__hlo_reshape(w, tp__hlo_div(w, squares, sum), &row)};
+  tp__hlo_value pair[2];
+  pair[0] = tp__hlo_reshape(w, middle, &row);
+  pair[1] = tp__hlo_reshape(w, tp__hlo_div(w, squares, sum), &row);
   return tp__hlo_concat(w, pair, 2, 0);
 }
 

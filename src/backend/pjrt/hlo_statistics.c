@@ -70,12 +70,13 @@ tp__hlo_value tp__hlo_batch_moments(tp__hlo *w, const tp__node *n)
   tp__hlo_value squares = tp__hlo_sum_to_last(w, tp__hlo_mul(w, d, d));
   tp__hlo_value each = share(w, x, sum);
   tp__hlo_value mean = tp__hlo_mul(w, sum, each);
-  tp__hlo_value variance =
-      tp__hlo_sub(w, tp__hlo_mul(w, squares, each), tp__hlo_mul(w, mean, mean));
+  tp__hlo_value variance = tp__hlo_mul(w, squares, each);
+  variance = tp__hlo_sub(w, variance, tp__hlo_mul(w, mean, mean));
   variance = tp__hlo_binary(w, "maximum", variance, tp__hlo_like(w, variance, 0));
   tp__shape row = tp__shape_make(2, (int64_t[]){1, mean.shape.dim[0]});
-  tp__hlo_value rows[] = {tp__hlo_reshape(w, tp__hlo_add(w, shift, mean), &row),
-                          tp__hlo_reshape(w, variance, &row)};
+  tp__hlo_value rows[2];
+  rows[0] = tp__hlo_reshape(w, tp__hlo_add(w, shift, mean), &row);
+  rows[1] = tp__hlo_reshape(w, variance, &row);
   w->own = own;
   return tp__hlo_concat(w, rows, 2, 0);
 }
@@ -92,8 +93,8 @@ tp__hlo_value tp__hlo_batch_norm_full_grad(tp__hlo *w, const tp__node *n)
   tp__hlo_value a = tp__hlo_mul(w, tp__hlo_float(w, n, GAMMA), inverse);
   tp__hlo_value a_each = tp__hlo_mul(w, a, each);
   tp__hlo_value b = tp__hlo_mul(w, a_each, tp__hlo_float(w, n, BETA_GRAD));
-  tp__hlo_value c =
-      tp__hlo_mul(w, tp__hlo_mul(w, a_each, inverse), tp__hlo_float(w, n, GAMMA_GRAD));
+  tp__hlo_value c = tp__hlo_mul(w, a_each, inverse);
+  c = tp__hlo_mul(w, c, tp__hlo_float(w, n, GAMMA_GRAD));
   b = tp__hlo_sub(w, b, tp__hlo_mul(w, c, mean));
   tp__hlo_value dx = tp__hlo_mul(w, dy, tp__hlo_channels(w, a, x));
   dx = tp__hlo_sub(w, dx, tp__hlo_mul(w, x, tp__hlo_channels(w, c, x)));
@@ -110,7 +111,7 @@ tp__hlo_value tp__hlo_batch_norm_gamma_grad(tp__hlo *w, const tp__node *n)
   tp__hlo_value x = tp__hlo_float(w, n, X), mean = tp__hlo_float(w, n, MEAN);
   tp__hlo_value dy = tp__hlo_masked(w, tp__hlo_float(w, n, DY), tp__hlo_zero_operand(w, n, DY));
   x = tp__hlo_sub(w, x, tp__hlo_channels(w, mean, x));
-  return tp__hlo_mul(
-      w, tp__hlo_sum_to_last(w, tp__hlo_mul(w, dy, x)),
-      tp__hlo_inverse_deviation(w, tp__hlo_float(w, n, VARIANCE), (double)n->attr.f[0]));
+  tp__hlo_value sum = tp__hlo_sum_to_last(w, tp__hlo_mul(w, dy, x));
+  tp__hlo_value variance = tp__hlo_float(w, n, VARIANCE);
+  return tp__hlo_mul(w, sum, tp__hlo_inverse_deviation(w, variance, (double)n->attr.f[0]));
 }

@@ -6,9 +6,7 @@
 tp__hlo_value tp__hlo_fold_kernel(tp__hlo *w, const tp__node *n)
 {
   tp__hlo_value kernel = tp__hlo_float(w, n, 0);
-  tp__hlo_value factor =
-      tp__hlo_mul(w, tp__hlo_float(w, n, 1),
-                  tp__hlo_inverse_deviation(w, tp__hlo_float(w, n, 2), (double)n->attr.f[0]));
+  tp__hlo_value factor = tp__hlo_gamma_factor(w, n, 1, 2);
   int64_t along = n->attr.depthwise ? 2 : 3;
   return tp__hlo_mul(w, kernel, tp__hlo_broadcast(w, factor, &kernel.shape, &along));
 }
@@ -17,11 +15,10 @@ tp__hlo_value tp__hlo_fold_bias(tp__hlo *w, const tp__node *n)
 {
   enum { GAMMA, BETA, MEAN, VARIANCE, BIAS };
   tp__hlo_value centred = tp__hlo_unary(w, "negate", tp__hlo_float(w, n, MEAN));
-  tp__hlo_value inverse =
-      tp__hlo_inverse_deviation(w, tp__hlo_float(w, n, VARIANCE), (double)n->attr.f[0]);
+
   if (tp__hlo_has(n, BIAS)) centred = tp__hlo_add(w, tp__hlo_float(w, n, BIAS), centred);
-  tp__hlo_value factor = tp__hlo_mul(w, tp__hlo_float(w, n, GAMMA), inverse);
-  return tp__hlo_add(w, tp__hlo_float(w, n, BETA), tp__hlo_mul(w, centred, factor));
+  centred = tp__hlo_mul(w, centred, tp__hlo_gamma_factor(w, n, GAMMA, VARIANCE));
+  return tp__hlo_add(w, tp__hlo_float(w, n, BETA), centred);
 }
 
 /* a + (b - a) share */
@@ -32,13 +29,14 @@ static tp__hlo_value towards(tp__hlo *w, tp__hlo_value a, tp__hlo_value b, doubl
 
 tp__hlo_value tp__hlo_adam_m(tp__hlo *w, const tp__node *n)
 {
-  return towards(w, tp__hlo_float(w, n, 0), tp__hlo_float(w, n, 1), (double)(1 - n->attr.f[0]));
+  tp__hlo_value m = tp__hlo_float(w, n, 0), g = tp__hlo_float(w, n, 1);
+  return towards(w, m, g, (double)(1 - n->attr.f[0]));
 }
 
 tp__hlo_value tp__hlo_adam_v(tp__hlo *w, const tp__node *n)
 {
-  tp__hlo_value g = tp__hlo_float(w, n, 1);
-  return towards(w, tp__hlo_float(w, n, 0), tp__hlo_mul(w, g, g), (double)(1 - n->attr.f[0]));
+  tp__hlo_value v = tp__hlo_float(w, n, 0), g = tp__hlo_float(w, n, 1);
+  return towards(w, v, tp__hlo_mul(w, g, g), (double)(1 - n->attr.f[0]));
 }
 
 /* 1 - beta^step, without losing digits where that is near 0. */
@@ -63,11 +61,11 @@ tp__hlo_value tp__hlo_adam_param(tp__hlo *w, const tp__node *n)
   const float *f = n->attr.f;
   tp__hlo_value p = tp__hlo_float(w, n, P), m = tp__hlo_float(w, n, M);
   tp__hlo_value v = tp__hlo_float(w, n, V), step = tp__hlo_float(w, n, STEP);
-  tp__hlo_value rate = tp__hlo_mul(w, tp__hlo_float(w, n, RATE),
-                                   tp__hlo_unary(w, "sqrt", correction(w, (double)f[1], step)));
+  tp__hlo_value rate = tp__hlo_unary(w, "sqrt", correction(w, (double)f[1], step));
+  rate = tp__hlo_mul(w, tp__hlo_float(w, n, RATE), rate);
   rate = tp__hlo_div(w, rate, correction(w, (double)f[0], step));
-  tp__hlo_value below =
-      tp__hlo_add(w, tp__hlo_unary(w, "sqrt", v), tp__hlo_like(w, v, (double)f[2]));
+  tp__hlo_value below = tp__hlo_unary(w, "sqrt", v);
+  below = tp__hlo_add(w, below, tp__hlo_like(w, v, (double)f[2]));
   tp__hlo_value move = tp__hlo_div(w, tp__hlo_mul(w, tp__hlo_spread(w, rate, m), m), below);
   return tp__hlo_sub(w, decayed(w, n, p, RATE), move);
 }
@@ -95,7 +93,8 @@ tp__hlo_value tp__hlo_moving_average(tp__hlo *w, const tp__node *n)
 {
   const double share = (double)n->attr.f[0], rest = (double)(1 - n->attr.f[0]);
   tp__hlo_value a = tp__hlo_float(w, n, 0), x = tp__hlo_float(w, n, 1);
-  tp__hlo_value moved = tp__hlo_add(w, tp__hlo_times(w, a, share), tp__hlo_times(w, x, rest));
+  tp__hlo_value moved = tp__hlo_times(w, a, share);
+  moved = tp__hlo_add(w, moved, tp__hlo_times(w, x, rest));
   if (!tp__hlo_has(n, 2)) return moved;
   tp__hlo_value step = tp__hlo_float(w, n, 2);
   tp__hlo_value first = tp__hlo_compare(w, "EQ", step, tp__hlo_like(w, step, 1));

@@ -1,0 +1,93 @@
+module @tepal attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%0: tensor<6x3xf32> {tf.aliasing_output = 2 : i32},
+      %1: tensor<6x3xf32> {tf.aliasing_output = 1 : i32},
+      %2: tensor<4x6xf32>,
+      %3: tensor<4xi32>,
+      %4: tensor<4xf32>,
+      %5: tensor<f32>,
+      %6: tensor<i32>)
+      -> (tensor<4xf32>, tensor<6x3xf32>, tensor<6x3xf32>) {
+    %7 = stablehlo.constant dense<1.000000000e+00> : tensor<f32> loc("constant")
+    %8 = stablehlo.constant dense<0> : tensor<i32> loc("parts")
+    %9 = stablehlo.constant dense<0.000000000e+00> : tensor<6x3xf32> loc("parts")
+    %10 = stablehlo.constant dense<0.000000000e+00> : tensor<4xf32> loc("parts")
+    %11:3 = stablehlo.while(%12 = %8, %13 = %9, %14 = %10) : tensor<i32>, tensor<6x3xf32>, tensor<4xf32>
+    cond {
+    %15 = stablehlo.constant dense<2> : tensor<i32> loc("parts")
+    %16 = stablehlo.compare LT, %12, %15 : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("parts")
+    stablehlo.return %16 : tensor<i1>
+    } do {
+    %17 = stablehlo.constant dense<2> : tensor<i32> loc("parts")
+    %18 = stablehlo.constant dense<0> : tensor<i32> loc("parts")
+    %19 = stablehlo.multiply %12, %17 : tensor<i32> loc("parts")
+    %20 = stablehlo.subtract %6, %19 : tensor<i32> loc("parts")
+    %21 = stablehlo.maximum %18, %20 : tensor<i32> loc("parts")
+    %22 = stablehlo.minimum %17, %21 : tensor<i32> loc("parts")
+    %23 = stablehlo.dynamic_slice %2, %19, %18, sizes = [2, 6] : (tensor<4x6xf32>, tensor<i32>, tensor<i32>) -> tensor<2x6xf32> loc("parts")
+    %24 = stablehlo.dynamic_slice %3, %19, sizes = [2] : (tensor<4xi32>, tensor<i32>) -> tensor<2xi32> loc("parts")
+    %25 = stablehlo.dynamic_slice %4, %19, sizes = [2] : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32> loc("parts")
+    %26 = stablehlo.dot_general %23, %0, contracting_dims = [1] x [0] : (tensor<2x6xf32>, tensor<6x3xf32>) -> tensor<2x3xf32> loc("predictions/kernel")
+    %27 = stablehlo.constant dense<0xFF800000> : tensor<f32> loc("cross_entropy")
+    %28 = stablehlo.reduce(%26 init: %27) applies stablehlo.maximum across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc("cross_entropy")
+    %29 = stablehlo.broadcast_in_dim %28, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32> loc("cross_entropy")
+    %30 = stablehlo.subtract %26, %29 : tensor<2x3xf32> loc("cross_entropy")
+    %31 = stablehlo.exponential %30 : tensor<2x3xf32> loc("cross_entropy")
+    %32 = stablehlo.constant dense<0.000000000e+00> : tensor<f32> loc("cross_entropy")
+    %33 = stablehlo.reduce(%31 init: %32) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc("cross_entropy")
+    %34 = stablehlo.log %33 : tensor<2xf32> loc("cross_entropy")
+    %35 = stablehlo.broadcast_in_dim %24, dims = [0] : (tensor<2xi32>) -> tensor<2x3xi32> loc("cross_entropy")
+    %36 = stablehlo.iota dim = 1 : tensor<2x3xi32> loc("cross_entropy")
+    %37 = stablehlo.compare EQ, %36, %35 : (tensor<2x3xi32>, tensor<2x3xi32>) -> tensor<2x3xi1> loc("cross_entropy")
+    %38 = stablehlo.constant dense<0.000000000e+00> : tensor<2x3xf32> loc("cross_entropy")
+    %39 = stablehlo.select %37, %30, %38 : tensor<2x3xi1>, tensor<2x3xf32> loc("cross_entropy")
+    %40 = stablehlo.constant dense<0.000000000e+00> : tensor<f32> loc("cross_entropy")
+    %41 = stablehlo.reduce(%39 init: %40) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc("cross_entropy")
+    %42 = stablehlo.constant dense<8.999999985e-01> : tensor<2xf32> loc("cross_entropy")
+    %43 = stablehlo.multiply %41, %42 : tensor<2xf32> loc("cross_entropy")
+    %44 = stablehlo.subtract %34, %43 : tensor<2xf32> loc("cross_entropy")
+    %45 = stablehlo.constant dense<0.000000000e+00> : tensor<f32> loc("cross_entropy")
+    %46 = stablehlo.reduce(%30 init: %45) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc("cross_entropy")
+    %47 = stablehlo.constant dense<3.333333383e-02> : tensor<2xf32> loc("cross_entropy")
+    %48 = stablehlo.multiply %46, %47 : tensor<2xf32> loc("cross_entropy")
+    %49 = stablehlo.subtract %44, %48 : tensor<2xf32> loc("cross_entropy")
+    %50 = stablehlo.broadcast_in_dim %7, dims = [] : (tensor<f32>) -> tensor<2xf32> loc("scale_rows")
+    %51 = stablehlo.multiply %50, %25 : tensor<2xf32> loc("scale_rows")
+    %52 = stablehlo.iota dim = 0 : tensor<2xi32> loc("scale_rows")
+    %53 = stablehlo.broadcast_in_dim %22, dims = [] : (tensor<i32>) -> tensor<2xi32> loc("scale_rows")
+    %54 = stablehlo.compare LT, %52, %53 : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi1> loc("scale_rows")
+    %55 = stablehlo.constant dense<0.000000000e+00> : tensor<2xf32> loc("scale_rows")
+    %56 = stablehlo.select %54, %51, %55 : tensor<2xi1>, tensor<2xf32> loc("scale_rows")
+    %57 = stablehlo.constant dense<0xFF800000> : tensor<f32> loc("cross_entropy_grad")
+    %58 = stablehlo.reduce(%26 init: %57) applies stablehlo.maximum across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc("cross_entropy_grad")
+    %59 = stablehlo.broadcast_in_dim %58, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32> loc("cross_entropy_grad")
+    %60 = stablehlo.subtract %26, %59 : tensor<2x3xf32> loc("cross_entropy_grad")
+    %61 = stablehlo.exponential %60 : tensor<2x3xf32> loc("cross_entropy_grad")
+    %62 = stablehlo.constant dense<0.000000000e+00> : tensor<f32> loc("cross_entropy_grad")
+    %63 = stablehlo.reduce(%61 init: %62) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc("cross_entropy_grad")
+    %64 = stablehlo.broadcast_in_dim %63, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32> loc("cross_entropy_grad")
+    %65 = stablehlo.divide %61, %64 : tensor<2x3xf32> loc("cross_entropy_grad")
+    %66 = stablehlo.broadcast_in_dim %24, dims = [0] : (tensor<2xi32>) -> tensor<2x3xi32> loc("cross_entropy_grad")
+    %67 = stablehlo.iota dim = 1 : tensor<2x3xi32> loc("cross_entropy_grad")
+    %68 = stablehlo.compare EQ, %67, %66 : (tensor<2x3xi32>, tensor<2x3xi32>) -> tensor<2x3xi1> loc("cross_entropy_grad")
+    %69 = stablehlo.constant dense<3.333333383e-02> : tensor<2x3xf32> loc("cross_entropy_grad")
+    %70 = stablehlo.constant dense<9.333333323e-01> : tensor<2x3xf32> loc("cross_entropy_grad")
+    %71 = stablehlo.select %68, %70, %69 : tensor<2x3xi1>, tensor<2x3xf32> loc("cross_entropy_grad")
+    %72 = stablehlo.subtract %65, %71 : tensor<2x3xf32> loc("cross_entropy_grad")
+    %73 = stablehlo.broadcast_in_dim %56, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32> loc("cross_entropy_grad")
+    %74 = stablehlo.multiply %72, %73 : tensor<2x3xf32> loc("cross_entropy_grad")
+    %75 = stablehlo.dot_general %23, %74, contracting_dims = [0] x [0] : (tensor<2x6xf32>, tensor<2x3xf32>) -> tensor<6x3xf32> loc("matmul_kernel_grad")
+    %76 = stablehlo.constant dense<1> : tensor<i32> loc("parts")
+    %77 = stablehlo.add %12, %76 : tensor<i32> loc("parts")
+    %78 = stablehlo.add %13, %75 : tensor<6x3xf32> loc("parts")
+    %79 = stablehlo.dynamic_update_slice %14, %49, %19 : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32> loc("parts")
+    stablehlo.return %77, %78, %79 : tensor<i32>, tensor<6x3xf32>, tensor<4xf32>
+    }
+    %80 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<f32>) -> tensor<6x3xf32> loc("sgd/velocity/predictions/kernel")
+    %81 = stablehlo.multiply %80, %11#1 : tensor<6x3xf32> loc("sgd/velocity/predictions/kernel")
+    %82 = stablehlo.constant dense<8.999999762e-01> : tensor<6x3xf32> loc("sgd/velocity/predictions/kernel")
+    %83 = stablehlo.multiply %1, %82 : tensor<6x3xf32> loc("sgd/velocity/predictions/kernel")
+    %84 = stablehlo.subtract %83, %81 : tensor<6x3xf32> loc("sgd/velocity/predictions/kernel")
+    %85 = stablehlo.add %0, %84 : tensor<6x3xf32> loc("predictions/kernel")
+    return %11#2, %84, %85 : tensor<4xf32>, tensor<6x3xf32>, tensor<6x3xf32>
+  }
+}
