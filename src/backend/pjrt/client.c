@@ -1,4 +1,4 @@
-/* client - the devices of a plugin; see client.h */
+/* client - making one, alone or as one of several processes; see client.h */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,12 +26,20 @@ static void to_values(const tp__client_option *option, size_t n, tp__pjrt_named_
   }
 }
 
-static tp_status create(tp__client *c, const tp__client_option *option, size_t n, tp_error *err)
+static tp_status create(tp__client *c, const tp__client_option *option, size_t n,
+                        const tp__peers *peers, tp_error *err)
 {
-  tp__pjrt_named_value *value = tp__calloc(n, sizeof *value, err);
+  tp__pjrt_named_value *value = tp__calloc(n + 2, sizeof *value, err);
   if (value == NULL) return TP_ERR_INTERNAL;
   to_values(option, n, value);
   tp__pjrt_client_create args = {.struct_size = sizeof args, .options = value, .num_options = n};
+  if (peers != NULL) {
+    const tp__client_option place[] = {{.name = "node_id", .number = peers->rank},
+                                       {.name = "num_nodes", .number = peers->count}};
+    to_values(place, 2, value + n);
+    args.num_options = n + 2;
+    tp__peers_give(peers, &args);
+  }
   tp_status status = tp__pjrt_check(c->api, c->api->client_create(&args), err);
   free(value);
   c->handle = args.client;
@@ -48,53 +56,32 @@ static tp_status read_text(tp__client *c, text_fn function, char **text, tp_erro
   return *text != NULL ? TP_OK : tp__no_memory(err, args.text_size);
 }
 
-static tp_status read_device(tp__client *c, int i, tp_error *err)
-{
-  tp__pjrt_device_get_description get = {.struct_size = sizeof get, .device = c->device[i]};
-  TP__TRY(tp__pjrt_check(c->api, c->api->device_get_description(&get), err));
-  tp__pjrt_description_number id = {.struct_size = sizeof id, .description = get.description};
-  TP__TRY(tp__pjrt_check(c->api, c->api->description_id(&id), err));
-  c->id[i] = id.number;
-  tp__pjrt_description_kind kind = {.struct_size = sizeof kind, .description = get.description};
-  TP__TRY(tp__pjrt_check(c->api, c->api->description_kind(&kind), err));
-  c->kind[i] = tp__format("%.*s", (int)kind.kind_size, kind.kind);
-  return c->kind[i] != NULL ? TP_OK : tp__no_memory(err, kind.kind_size);
-}
-
-static tp_status read_devices(tp__client *c, tp_error *err)
-{
-  tp__pjrt_client_devices args = {.struct_size = sizeof args, .client = c->handle};
-  TP__TRY(tp__pjrt_check(c->api, c->api->client_addressable_devices(&args), err));
-  if (args.num_devices == 0 || args.num_devices > 65536)
-    return tp__fail(err, TP_ERR_DEVICE, "has %zu devices", args.num_devices);
-  c->device = args.devices;
-  c->id = tp__calloc(args.num_devices, sizeof *c->id, err);
-  c->kind = tp__calloc(args.num_devices, sizeof *c->kind, err);
-  if (c->id == NULL || c->kind == NULL) return TP_ERR_INTERNAL;
-  c->devices = (int)args.num_devices;
-  for (int i = 0; i < c->devices; i++) TP__TRY(read_device(c, i, err));
-  return TP_OK;
-}
-
-tp_status tp__client_new(const tp__plugin *plugin, const tp__client_option *option,
-                         size_t n_options, tp__client **client, tp_error *err)
+tp_status tp__client_join(const tp__plugin *plugin, const tp__client_option *option,
+                          size_t n_options, const tp__peers *peers, tp__client **client,
+                          tp_error *err)
 {
   tp__client *c = tp__calloc(1, sizeof *c, err);
   if (c == NULL) return TP_ERR_INTERNAL;
   c->plugin = plugin;
   c->api = plugin->api;
   pthread_mutex_init(&c->lock, NULL);
-  tp_status status = create(c, option, n_options, err);
+  tp_status status = create(c, option, n_options, peers, err);
   if (status == TP_OK) status = read_text(c, c->api->client_platform_name, &c->platform, err);
   if (status == TP_OK)
     status = read_text(c, c->api->client_platform_version, &c->platform_version, err);
-  if (status == TP_OK) status = read_devices(c, err);
+  if (status == TP_OK) status = tp__client_read_devices(c, err);
   if (status == TP_OK) {
     *client = c;
     return TP_OK;
   }
   tp__client_free(c);
   return tp__at(err, status, "PJRT plugin %s", plugin->path);
+}
+
+tp_status tp__client_new(const tp__plugin *plugin, const tp__client_option *option,
+                         size_t n_options, tp__client **client, tp_error *err)
+{
+  return tp__client_join(plugin, option, n_options, NULL, client, err);
 }
 
 void tp__client_free(tp__client *client)
@@ -115,36 +102,10 @@ void tp__client_free(tp__client *client)
   for (int i = 0; i < client->devices; i++) free(client->kind[i]);
   free(client->kind);
   free(client->id);
+  free(client->all_id);
+  free((void *)client->device);
   free(client->platform);
   free(client->platform_version);
   pthread_mutex_destroy(&client->lock);
   free(client);
-}
-
-/* ---- asking ---- */
-
-int tp__client_devices(const tp__client *client)
-{
-  return client->devices;
-}
-
-const char *tp__client_device_kind(const tp__client *client, int device)
-{
-  return client->kind[device];
-}
-
-const char *tp__client_platform(const tp__client *client)
-{
-  return client->platform;
-}
-
-bool tp__client_memory(const tp__client *client, int device, uint64_t *limit, uint64_t *used)
-{
-  tp__pjrt_device_memory_stats args = {.struct_size = sizeof args,
-                                       .device = client->device[device]};
-  if (!tp__pjrt_quiet(client->api, client->api->device_memory_stats(&args))) return false;
-  if (!args.bytes_limit_is_set || args.bytes_limit <= 0 || args.bytes_in_use < 0) return false;
-  *limit = (uint64_t)args.bytes_limit;
-  *used = (uint64_t)args.bytes_in_use;
-  return true;
 }

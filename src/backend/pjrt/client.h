@@ -30,8 +30,23 @@ tp_status tp__client_new(const tp__plugin *plugin, const tp__client_option *opti
                          size_t n_options, tp__client **client, tp_error *err) TP_CHECKED;
 void tp__client_free(tp__client *client); /* after all that was made with it */
 
-/* Addressable devices. */
+/* One of several processes that run one program together, each on devices of its own. */
+typedef struct tp__peers {
+  struct tp__kv *kv; /* backend/kv_store.h; the client borrows it */
+  int rank, count;   /* this process, of so many */
+} tp__peers;
+
+/* As tp__client_new, for plugins that join processes by a key-value store (GPUs): waits until all
+ * are there. peers NULL: alone. TPUs join by themselves. */
+tp_status tp__client_join(const tp__plugin *plugin, const tp__client_option *option,
+                          size_t n_options, const tp__peers *peers, tp__client **client,
+                          tp_error *err) TP_CHECKED;
+
+/* This process' devices; in all functions below they are counted from 0, by their ids. */
 int tp__client_devices(const tp__client *client);
+/* Those of all processes, and the place of our first among them: the number of its replica. */
+int tp__client_all_devices(const tp__client *client);
+int tp__client_first_replica(const tp__client *client);
 /* "TPU v3", "cpu" ... The client keeps it. */
 const char *tp__client_device_kind(const tp__client *client, int device);
 /* "cpu", "tpu", "cuda" ... The client keeps it. */
@@ -47,7 +62,9 @@ typedef struct tp__executable_info {
   double flops, bytes_accessed, optimal_seconds; /* 0: not told */
 } tp__executable_info;
 
-/* text: a StableHLO module for `replicas` replicas on the first so many devices. cache: a folder
+/* text: a StableHLO module for `replicas` replicas on the first so many devices; with several
+ * processes on all devices of all of them (replicas is then the number of this process' devices,
+ * the module's is tp__client_all_devices), and each process compiles and runs it. cache: a folder
  * where compiled programs are kept by (text, plugin, versions, options), NULL: none; a damaged or
  * refused entry is compiled again and replaced. A module that does not compile is kept as a file
  * (in the cache's folder, else where temporary files go) whose path the error names, with the

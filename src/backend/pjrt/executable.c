@@ -102,12 +102,18 @@ tp_status tp__executable_new(tp__client *client, const char *text, size_t length
   if (replicas < 1 || replicas > client->devices)
     return tp__fail(err, TP_ERR_DEVICE, "%d replicas wanted; %s has %d devices", replicas,
                     client->platform, client->devices);
+  bool alone = client->all == client->devices;
+  if (!alone && replicas != client->devices)
+    return tp__fail(err, TP_ERR_DEVICE,
+                    "%d replicas wanted; with several processes all %d devices of each take part",
+                    replicas, client->devices);
   tp__executable *x = tp__calloc(1, sizeof *x, err);
   if (x == NULL) return TP_ERR_INTERNAL;
   x->client = client;
   x->replicas = (size_t)replicas;
   tp__buffer options = {0};
-  tp_status status = tp__compile_options(replicas, client->id, &options, err);
+  tp_status status = alone ? tp__compile_options(replicas, client->id, &options, err)
+                           : tp__compile_options(client->all, client->all_id, &options, err);
   if (status == TP_OK) status = make(x, text, length, cache, &options, err);
   tp__buffer_free(&options);
   if (status == TP_OK)

@@ -18,10 +18,13 @@ struct tp__client {
   const tp__plugin *plugin;
   const tp__pjrt_api *api;
   tp__pjrt_client *handle;
-  tp__pjrt_device *const *device; /* addressable; the handle keeps them */
-  int *id;                        /* of each */
-  char **kind;                    /* of each */
+  tp__pjrt_device **device; /* of this process, by id */
+  int *id;                  /* of each */
+  char **kind;              /* of each */
   int devices;
+  int *all_id; /* of all processes' devices, by process, then id */
+  int all;
+  int first;                         /* place of our first in all */
   char *platform, *platform_version; /* "cpu", "tpu", "cuda"; for people, may have several lines */
   /* Buffers and events come and go thousands of times a step; their small structs are reused. */
   pthread_mutex_t lock;
@@ -50,6 +53,12 @@ tp_status tp__pjrt_check_long(const tp__pjrt_api *api, tp__pjrt_error *error, ch
 /* Destroys the error; true when there was none. For calls whose failure does not matter. */
 bool tp__pjrt_quiet(const tp__pjrt_api *api, tp__pjrt_error *error);
 void tp__pjrt_event_destroy(const tp__pjrt_api *api, tp__pjrt_event *event); /* NULL is fine */
+
+/* Lists the devices of a client that has its handle. */
+tp_status tp__client_read_devices(tp__client *client, tp_error *err) TP_CHECKED;
+
+/* Sets the callbacks of a client to be made. */
+void tp__peers_give(const tp__peers *peers, tp__pjrt_client_create *args);
 
 /* Small structs from the client's spare ones, still without a handle. tp__event_wait and
  * tp__device_buffer_free take them back. */

@@ -138,6 +138,91 @@ static tp__pjrt_error *attributes(tp__pjrt_plugin_attributes *args)
   return NULL;
 }
 
+/* ---- the key-value store ---- */
+
+enum { NODES_MAX = 16 };
+static int node, nodes = 1;
+
+static tp__pjrt_error *make_error(tp__pjrt_code code, const char *message, size_t size)
+{
+  tp__pjrt_error *e = make(ERRORS, sizeof *e);
+  *e = (tp__pjrt_error){code, "told by the store", true};
+  return size == strlen(message) ? e : NULL; /* texts come whole */
+}
+
+static tp__pjrt_callback_error callback_error = make_error;
+
+/* Ends the error; its code, 0 for none. */
+static int code_of(tp__pjrt_error *e)
+{
+  int code = e != NULL ? (int)e->code : 0;
+  end(ERRORS, e);
+  return code;
+}
+
+static int put(const tp__pjrt_client_create *c, int of)
+{
+  char key[32], value[32];
+  snprintf(key, sizeof key, "fake/%d", of);
+  snprintf(value, sizeof value, "node %d of %d", of, nodes);
+  tp__pjrt_kv_put args = {.struct_size = sizeof args,
+                          .key = key,
+                          .key_size = strlen(key),
+                          .value = value,
+                          .value_size = strlen(value),
+                          .callback_error = &callback_error,
+                          .user = c->kv_put_user};
+  return code_of(c->kv_put(&args));
+}
+
+/* Checks the value, too. try: without waiting. */
+static int get(const tp__pjrt_client_create *c, int of, int timeout_ms, bool try)
+{
+  char key[32], want[32];
+  snprintf(key, sizeof key, "fake/%d", of);
+  snprintf(want, sizeof want, "node %d of %d", of, nodes);
+  tp__pjrt_kv_get wait = {.struct_size = sizeof wait,
+                          .key = key,
+                          .key_size = strlen(key),
+                          .timeout_ms = timeout_ms,
+                          .callback_error = &callback_error,
+                          .user = c->kv_get_user};
+  tp__pjrt_kv_try_get once = {.struct_size = sizeof once,
+                              .key = key,
+                              .key_size = strlen(key),
+                              .callback_error = &callback_error,
+                              .user = c->kv_try_get_user};
+  int code = code_of(try ? c->kv_try_get(&once) : c->kv_get(&wait));
+  if (code != 0) return code;
+  char *value = try ? once.value : wait.value;
+  size_t size = try ? once.value_size : wait.value_size;
+  if (size != strlen(want) || memcmp(value, want, size) != 0) code = -1;
+  (try ? once.value_free : wait.value_free)(value);
+  return code;
+}
+
+static struct tp__pjrt_error bad_store = {TP__PJRT_INTERNAL,
+                                          "the store does not answer as it should", false};
+
+/* Tells its own value, waits for the others', and tries what the store has to refuse. */
+static tp__pjrt_error *meet(const tp__pjrt_client_create *args)
+{
+  for (size_t i = 0; i < args->num_options; i++) {
+    const tp__pjrt_named_value *o = &args->options[i];
+    if (strncmp(o->name, "node_id", o->name_size) == 0) node = (int)o->value.int64;
+    if (strncmp(o->name, "num_nodes", o->name_size) == 0) nodes = (int)o->value.int64;
+  }
+  if (args->kv_get == NULL || nodes > NODES_MAX) return &bad_store;
+  int code = put(args, node);
+  if (code != 0) return make_error((tp__pjrt_code)code, "", 0); /* not reached, or refused */
+  bool good = put(args, node) == TP__PJRT_ALREADY_EXISTS;
+  for (int i = 0; i < nodes; i++)
+    good = good && get(args, i, 20000, false) == 0 && get(args, i, 0, true) == 0;
+  good = good && get(args, 99, 10, false) == TP__PJRT_DEADLINE_EXCEEDED &&
+         get(args, 99, 0, true) == TP__PJRT_NOT_FOUND;
+  return good ? NULL : &bad_store;
+}
+
 /* ---- client, devices ---- */
 
 static tp__pjrt_error *client_create(tp__pjrt_client_create *args)
@@ -154,6 +239,8 @@ static tp__pjrt_error *client_create(tp__pjrt_client_create *args)
     abort();
   }
   while (fakes("hang")) pause();
+  tp__pjrt_error *alone = fakes("peers") ? meet(args) : NULL;
+  if (alone != NULL) return alone;
   args->client = make(CLIENTS, 1);
   return NULL;
 }
@@ -180,16 +267,29 @@ static tp__pjrt_error *platform_version(tp__pjrt_client_text *args)
   return NULL;
 }
 
-static char two_devices[2];
+/* Two cores of each process. Their ids do not go with the processes' numbers, and they are listed
+ * backwards: what uses them has to sort. */
+static char core[2 * NODES_MAX];
 
-static tp__pjrt_error *devices(tp__pjrt_client_devices *args)
+static tp__pjrt_error *list(tp__pjrt_client_devices *args, int first, int n)
 {
-  static tp__pjrt_device *device[2];
+  static tp__pjrt_device *device[2][2 * NODES_MAX];
+  tp__pjrt_device **to = device[n > 2];
   MAY_FAIL();
-  for (int i = 0; i < 2; i++) device[i] = (tp__pjrt_device *)(void *)&two_devices[i];
-  args->devices = device;
-  args->num_devices = fakes("no cores") ? 0 : 2;
+  for (int i = 0; i < n; i++) to[i] = (tp__pjrt_device *)(void *)&core[first + n - 1 - i];
+  args->devices = to;
+  args->num_devices = fakes("no cores") ? 0 : (size_t)n;
   return NULL;
+}
+
+static tp__pjrt_error *own_devices(tp__pjrt_client_devices *args)
+{
+  return list(args, 2 * node, 2);
+}
+
+static tp__pjrt_error *all_devices(tp__pjrt_client_devices *args)
+{
+  return list(args, 0, 2 * nodes);
 }
 
 static tp__pjrt_error *get_description(tp__pjrt_device_get_description *args)
@@ -199,10 +299,23 @@ static tp__pjrt_error *get_description(tp__pjrt_device_get_description *args)
   return NULL;
 }
 
+static int core_of(tp__pjrt_description *description)
+{
+  return (int)((char *)description - core);
+}
+
 static tp__pjrt_error *id(tp__pjrt_description_number *args)
 {
   MAY_FAIL();
-  args->number = (int)((char *)args->description - two_devices);
+  int c = core_of(args->description);
+  args->number = 10 * (nodes - 1 - c / 2) + c % 2;
+  return NULL;
+}
+
+static tp__pjrt_error *process(tp__pjrt_description_number *args)
+{
+  MAY_FAIL();
+  args->number = core_of(args->description) / 2;
   return NULL;
 }
 
@@ -388,9 +501,11 @@ const tp__pjrt_api *GetPjrtApi(void)
       .client_destroy = client_destroy,
       .client_platform_name = platform_name,
       .client_platform_version = platform_version,
-      .client_addressable_devices = devices,
+      .client_devices = all_devices,
+      .client_addressable_devices = own_devices,
       .device_get_description = get_description,
       .description_id = id,
+      .description_process_index = process,
       .description_kind = kind,
       .device_memory_stats = memory_stats,
       .event_await = event_await,

@@ -1,0 +1,132 @@
+/* Several processes join one client through the key-value store: fake_plugin.c does what GPU
+ * plugins do (puts its own value, waits for those of all) and also what must be refused. Devices of
+ * all processes are counted the same way by each. The CUDA plugin takes the same options and
+ * callbacks. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/kv_store.h"
+#include "backend/pjrt/client.h"
+#include "backend/pjrt/search.h"
+#include "pjrt_testing.h"
+
+enum { PROCESSES = 4 };
+
+static const char *fake;
+static const tp__kv_secret secret = {.size = 20, .bytes = "a secret for a test."};
+
+static tp__kv_server *serve(char address[32])
+{
+  tp_error err = {0};
+  tp__kv_server *server = NULL;
+  assert_ok(tp__kv_server_new("127.0.0.1:0", &secret, &server, &err));
+  snprintf(address, 32, "127.0.0.1:%d", tp__kv_server_port(server));
+  return server;
+}
+
+/* One of the processes; 0 when all is as it should be. */
+static int join(const char *address, int rank)
+{
+  tp_error err = {0};
+  tp__kv *kv = NULL;
+  tp__plugin *plugin = NULL;
+  tp__client *client = NULL;
+  tp__executable *x = NULL;
+  int good = 0;
+  if (tp__kv_new(address, &secret, 20000, &kv, &err) == TP_OK &&
+      tp__plugin_open(fake, &plugin, &err) == TP_OK) {
+    const tp__peers peers = {.kv = kv, .rank = rank, .count = PROCESSES};
+    if (tp__client_join(plugin, NULL, 0, &peers, &client, &err) == TP_OK) {
+      good = tp__client_devices(client) == 2 && tp__client_all_devices(client) == 2 * PROCESSES &&
+             tp__client_first_replica(client) == 2 * rank;
+      /* All devices of a process take part. */
+      good = good && tp__executable_new(client, "m", 1, 1, NULL, &x, &err) == TP_ERR_DEVICE &&
+             strstr(err.text, "all 2 devices") != NULL &&
+             tp__executable_new(client, "m", 1, 2, NULL, &x, &err) == TP_OK;
+    }
+  }
+  if (!good) fprintf(stderr, "process %d: %s\n", rank, err.text);
+  tp__executable_free(x);
+  tp__client_free(client);
+  tp__plugin_close(plugin);
+  tp__kv_free(kv);
+  return good ? 0 : 1;
+}
+
+static void test_join(void **state)
+{
+  (void)state;
+  char address[32];
+  setenv("TEPAL_FAKE", "peers", 1);
+  pid_t child[PROCESSES];
+  tp__kv_server *server = serve(address);
+  for (int i = 0; i < PROCESSES; i++) {
+    child[i] = fork();
+    if (child[i] == 0) _exit(join(address, i));
+    assert_true(child[i] > 0);
+  }
+  for (int i = 0; i < PROCESSES; i++) {
+    int how = -1;
+    assert_int_equal(waitpid(child[i], &how, 0), child[i]);
+    assert_int_equal(how, 0);
+  }
+  tp__kv_server_free(server);
+  unsetenv("TEPAL_FAKE");
+}
+
+/* A store that cannot be reached is an error of the client with the store's reason. */
+static void test_no_store(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__kv *kv = NULL;
+  tp__plugin *plugin = NULL;
+  tp__client *client = NULL;
+  char address[32];
+  tp__kv_server_free(serve(address)); /* nobody listens there any more */
+  setenv("TEPAL_FAKE", "peers", 1);
+  assert_ok(tp__kv_new(address, &secret, 100, &kv, &err));
+  assert_ok(tp__plugin_open(fake, &plugin, &err));
+  const tp__peers peers = {.kv = kv, .rank = 0, .count = 2};
+  assert_fails(tp__client_join(plugin, NULL, 0, &peers, &client, &err), TP_ERR_DEVICE,
+               "[UNAVAILABLE]");
+  assert_null(client);
+  tp__plugin_close(plugin);
+  tp__kv_free(kv);
+  unsetenv("TEPAL_FAKE");
+}
+
+/* Without a GPU it fails as it does alone, not because of what it was given. */
+static void test_cuda(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__kv *kv = NULL;
+  tp__plugin *plugin = NULL;
+  tp__client *client = NULL;
+  const char *path = NULL;
+  char address[32];
+  need_plugin(path, PJRT_CUDA);
+  if (tp__gpu_nodes("")) return; /* it would wait for the other process */
+  tp__kv_server *server = serve(address);
+  assert_ok(tp__kv_new(address, &secret, 1000, &kv, &err));
+  assert_ok(tp__plugin_open(path, &plugin, &err));
+  const tp__peers peers = {.kv = kv, .rank = 0, .count = 2};
+  assert_fails(tp__client_join(plugin, NULL, 0, &peers, &client, &err), TP_ERR_DEVICE,
+               "No visible GPU devices");
+  tp__plugin_close(plugin);
+  tp__kv_free(kv);
+  tp__kv_server_free(server);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc != 3) return 2;
+  fake = argv[1];
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_join),
+      cmocka_unit_test(test_no_store),
+      cmocka_unit_test(test_cuda),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
