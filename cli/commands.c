@@ -237,7 +237,7 @@ out:
   return status;
 }
 
-/* ---- weights, devices ---- */
+/* ---- weights ---- */
 
 tp_status cli_weights(const cli_words *words, tp_error *error)
 {
@@ -263,23 +263,6 @@ tp_status cli_weights(const cli_words *words, tp_error *error)
   if (status == TP_OK && get) status = tp_pretrained_get(j.context, word[1], &path, error);
   if (path != NULL) printf("%s\n", path);
   tp_free(path);
-out:
-  cli_job_end(&j);
-  return status;
-}
-
-tp_status cli_devices(const cli_words *words, tp_error *error)
-{
-  cli_job j = {0};
-  tp_status status = cli_read(words, 0, NULL, NULL, 0, &j.common, error);
-  if (status == TP_OK && j.common.help) {
-    printf("tepal devices\n\nThe device that training would use.\n");
-    goto out;
-  }
-  if (status == TP_OK && j.common.n_positional > 0)
-    status = cli_usage(error, "\"%s\": devices takes no words", j.common.positional[0]);
-  if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
-  if (status == TP_OK) printf("%s\n", tp_context_device(j.context));
 out:
   cli_job_end(&j);
   return status;

@@ -1,6 +1,7 @@
 /* main - which command, and the exit code; see cli.h */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -74,6 +75,9 @@ static void keep_standard_descriptors(void)
 int main(int argc, char **argv)
 {
   keep_standard_descriptors();
+  /* PJRT plugins write lines to standard error for all they do, and for errors that they also
+   * return; who wants them sets 0. */
+  (void)setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
   if (argc < 2) {
     print_help(stderr);
     return TP_ERR_USAGE;

@@ -107,7 +107,9 @@ typedef struct tp_context_options {
   void *user;              /* given to log and progress */
 } tp_context_options;
 
-/* options may be NULL. Errors: TP_ERR_DEVICE, TP_ERR_USAGE. Returns: tp_context_free. */
+/* options may be NULL. Errors: TP_ERR_DEVICE, TP_ERR_USAGE. Returns: tp_context_free. PJRT plugins
+ * (TPU, GPU) write to standard error what they do; the environment variable TF_CPP_MIN_LOG_LEVEL=3,
+ * set before, leaves only what is fatal. */
 tp_status tp_context_new(const tp_context_options *options, tp_context **context,
                          tp_error *error) TP_CHECKED;
 void tp_context_free(tp_context *context);
@@ -119,6 +121,32 @@ void tp_context_stop(tp_context *context);
 /* "cpu: 2 threads, AVX-512; 1 replica". The device is opened now, if no job has done it yet; where
  * that fails, "none: " and why. Borrowed from the context until the next call. */
 const char *tp_context_device(tp_context *context);
+
+/* A place where training could run. */
+typedef struct tp_device {
+  const char *name;    /* "tpu", "gpu", "cpu", or the path that was asked for */
+  const char *kind;    /* "TPU v3", "2 threads, AVX-512"; NULL: not usable */
+  const char *version; /* of its plugin: "PJRT 0.115, StableHLO 1.20.0"; NULL: has none */
+  const char *plugin;  /* path of its plugin; NULL: has none, or none was found */
+  const char *reason;  /* why it can't be used; NULL: it can */
+  int replicas;
+  uint64_t memory; /* bytes of each replica; 0: not told */
+  bool automatic;  /* "auto" takes this one */
+} tp_device;
+
+typedef struct tp_devices {
+  const tp_device *item; /* TPU, GPUs, CPU */
+  size_t count;
+  void *memory; /* private */
+} tp_devices;
+
+/* Looks for devices as a context does, and opens none: each is tried in a child process that may
+ * take 25 s. options (may be NULL): threads and device; "auto" lists all, a name or path only that
+ * one. What is absent or broken is in the list, with its reason, and no error. Free with
+ * tp_devices_free. */
+tp_status tp_devices_find(const tp_context_options *options, tp_devices *devices,
+                          tp_error *error) TP_CHECKED;
+void tp_devices_free(tp_devices *devices);
 
 /* One line as Keras' progress bar shows it, fitted to `width` columns; writes to text and returns
  * it. */

@@ -7,9 +7,6 @@
 #include "backend/pjrt/pjrt.h"
 #include "backend/pjrt/plugin.h"
 
-/* How long a device may take to answer before it counts as absent or busy, seconds. */
-static const double PATIENCE = 25;
-
 static tp_status open_cpu(const tp__device_options *o, tp__backend **backend, tp_error *err)
 {
   if (o->replicas > 1)
@@ -42,8 +39,10 @@ static tp_status open_kind(const tp__device_options *o, tp__device_class kind,
                            tp__backend **backend, tp_error *err)
 {
   tp__candidates found = {0};
-  tp__search search = {
-      .root = "", .tpu = kind == TP__CLASS_TPU, .gpu = kind == TP__CLASS_GPU, .seconds = PATIENCE};
+  tp__search search = {.root = "",
+                       .tpu = kind == TP__CLASS_TPU,
+                       .gpu = kind == TP__CLASS_GPU,
+                       .seconds = TP__DEVICE_PATIENCE};
   TP__TRY(tp__candidates_search(&search, &found, err));
   const tp__candidate *usable = tp__candidates_usable(&found);
   tp_status status = usable != NULL ? open_plugin(o, usable, backend, err)
@@ -56,7 +55,7 @@ static tp_status open_kind(const tp__device_options *o, tp__device_class kind,
 static tp_status open_first(const tp__device_options *o, tp__backend **backend, tp_error *err)
 {
   tp__candidates found = {0};
-  TP__TRY(tp__candidates_find(PATIENCE, &found, err));
+  TP__TRY(tp__candidates_find(TP__DEVICE_PATIENCE, &found, err));
   tp_status status = TP_OK;
   *backend = NULL;
   for (size_t i = 0; i < found.count && status == TP_OK && *backend == NULL; i++) {
@@ -75,7 +74,7 @@ static tp_status open_first(const tp__device_options *o, tp__backend **backend, 
 static tp_status open_path(const tp__device_options *o, tp__backend **backend, tp_error *err)
 {
   tp__candidates found = {0};
-  TP__TRY(tp__candidates_probe(o->name, PATIENCE, &found, err));
+  TP__TRY(tp__candidates_probe(o->name, TP__DEVICE_PATIENCE, &found, err));
   const tp__candidate *c = &found.item[0];
   tp_status status =
       c->reason == NULL ? open_plugin(o, c, backend, err) : not_there(o->name, c, err);

@@ -5,6 +5,9 @@
 #include "backend/backend.h"
 #include "base/log.h"
 
+/* How long a device may take to answer before it counts as absent or busy, seconds. */
+enum { TP__DEVICE_PATIENCE = 25 };
+
 typedef struct tp__device_options {
   const char *name;   /* "auto", "tpu", "gpu", "cpu", or the path of a PJRT plugin; NULL: auto */
   int replicas;       /* 0: all that there are */

@@ -140,7 +140,24 @@ class Usage(CliTest):
         self.bad(USAGE, ["accumulate", '"half"'], *self.train_words("--accumulate", "half"))
         self.bad(DEVICE, ["TEPAL_CPU", "nonsense", "avx2"], *self.train_words(), environment={"TEPAL_CPU": "nonsense"})
         self.no_run()
-        self.assertIn("cpu", self.good("devices").out)
+
+    def test_list_of_devices(self):
+        lines = self.good("devices").out.splitlines()
+        names = [line[2:5] for line in lines if line[2:5].strip()]
+        self.assertEqual(names[:2], ["tpu", "gpu"])
+        self.assertIn("cpu", names)
+        for line in lines:
+            if line[2:5] in ("tpu", "gpu", "cpu"):
+                self.assertRegex(line, r"^[* ] \w+ +(not used: .+|.+; \d+ replicas?.*)$")
+        self.assertEqual(sum(line.startswith("* ") for line in lines), 2)  # the chosen one and the legend
+        cpu = self.good("devices", "--device", "cpu", "--threads", 1).out
+        self.assertRegex(cpu, r"^  cpu  1 thread, .*; 1 replica, [\d.]+ GB memory\n$")
+        answer = self.call("devices", "--device", "/no/such.so")
+        self.assertEqual(answer.code, DEVICE)
+        self.assertIn("/no/such.so  not used: PJRT plugin /no/such.so: there is no such file", answer.out)
+        nonsense = self.call("devices", "--device", "cpu", environment={"TEPAL_CPU": "nonsense"})
+        self.assertEqual(nonsense.code, DEVICE)
+        self.assertIn("not used: environment variable TEPAL_CPU", nonsense.out)
 
     def test_recipes(self):
         cases = [("epochs = ten", "line 1"), ("\nlerning_rate = 1", "line 2"), ("epochs", "line 1"), ("\0\0\0", "train"),

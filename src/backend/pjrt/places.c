@@ -108,7 +108,11 @@ void tp__site_packages(const char *root, tp__paths *into)
       char *folder = tp__format("%s/%s", p.paths.item[i], lib[l]);
       if (folder != NULL) tp__paths_match(&versions, folder, "python3*");
       for (size_t v = versions.count; v-- > 0;) /* the newest Python first */
-        for (size_t k = 0; k < 2; k++) tp__paths_match(into, versions.item[v], packages[k]);
+        for (size_t k = 0; k < 2; k++) {
+          char *there = tp__format("%s/%s", versions.item[v], packages[k]);
+          if (there != NULL) tp__paths_take(into, realpath(there, NULL)); /* lib64 may be lib */
+          free(there);
+        }
       tp__paths_free(&versions);
       free(folder);
     }

@@ -139,8 +139,6 @@ static tp_status find_table(const char *path, const tp__pjrt_api **api, tp_error
   char *full = tp__is_file(path) ? realpath(path, NULL) : NULL; /* "x.so" is not looked up */
   if (full == NULL) return tp__fail(err, TP_ERR_DEVICE, "there is no such file");
   tp__preload_cuda(full);
-  /* XLA tells its users' users of every client it makes; its errors come back as errors. */
-  (void)setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
   void *library = dlopen(full, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   free(full);
   if (library == NULL) {
