@@ -24,7 +24,7 @@ def write(network, size, batch, folder):
     return path
 
 
-def onnxruntime_rates(path, pixels):
+def onnxruntime_ways(path, pixels):
     import onnxruntime
 
     def session(threads):
@@ -35,13 +35,13 @@ def onnxruntime_rates(path, pixels):
 
     n, feed = measure.threads(), {"pixels": pixels}
     whole = session(n)
-    yield measure.rate(lambda: whole.run(None, feed), len(pixels), 3)
+    yield "one session", measure.rate(lambda: whole.run(None, feed), len(pixels), 3)
     singles = [session(1) for _ in range(n)]
     with ThreadPoolExecutor(n) as pool:
-        yield measure.rate(lambda: list(pool.map(lambda s: s.run(None, feed), singles)), n * len(pixels), 3)
+        yield "a session per thread", measure.rate(lambda: list(pool.map(lambda s: s.run(None, feed), singles)), n * len(pixels), 3)
 
 
-def openvino_rates(path, pixels):
+def openvino_ways(path, pixels):
     import openvino
 
     n = measure.threads()
@@ -56,19 +56,19 @@ def openvino_rates(path, pixels):
                 queue.start_async({0: pixels})
             queue.wait_all()
 
-        yield measure.rate(step, len(queue) * len(pixels), 3)
+        yield hint.lower(), measure.rate(step, len(queue) * len(pixels), 3)
 
 
 def one(kind, network, size):
     if kind != "infer":
         return None
-    best = 0
+    found, ways = {}, onnxruntime_ways if engine == "onnxruntime" else openvino_ways
     for batch in (measure.BATCH, 4):
         with tempfile.TemporaryDirectory() as folder:
             path = write(network, size, batch, folder)
             pixels = np.random.default_rng(1).standard_normal((batch, 3, size, size), dtype=np.float32)
-            best = max(best, *(onnxruntime_rates if engine == "onnxruntime" else openvino_rates)(path, pixels))
-    return best
+            found |= {f"{way}, batch {batch}": rate for way, rate in ways(path, pixels)}
+    return found
 
 
 if __name__ == "__main__":

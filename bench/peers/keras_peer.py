@@ -16,7 +16,7 @@ import tensorflow as tf
 
 how, data = sys.argv[1], os.environ.get("DATA")
 NETWORKS = {"resnet50": "ResNet50", "densenet121": "DenseNet121", "mobilenet-v2": "MobileNetV2"}
-STEPS = 4  # of an epoch of fit, whose overhead they share
+STEPS = 2  # of an epoch of fit, whose overhead they share
 tf.config.threading.set_intra_op_parallelism_threads(measure.threads())
 
 

@@ -90,7 +90,10 @@ static inline void *fill_input(const tp__node *node, int64_t n)
   return x;
 }
 
-static inline rig rig_new(const tp__graph *g, int threads, int64_t n, bool reference)
+/* limit: bytes that the program may take, 0: any. Its status; the rig has no program when it fails.
+ */
+static inline tp_status rig_within(rig *made, const tp__graph *g, int threads, int64_t n,
+                                   bool reference, uint64_t limit, tp_error *error)
 {
   tp_error err = {0};
   rig r = {.graph = g, .n = n};
@@ -100,8 +103,8 @@ static inline rig rig_new(const tp__graph *g, int threads, int64_t n, bool refer
   initial_parameters(g, &initial);
   assert_ok(r.backend->state_new(r.backend, &initial, &r.state, &err));
   tp__tensors_free(&initial);
-  tp__compile_options options = {.batch = n, .reference = reference};
-  assert_ok(r.backend->compile(r.backend, g, r.state, &options, &r.program, &err));
+  tp__compile_options options = {.batch = n, .reference = reference, .memory_limit = limit};
+  tp_status status = r.backend->compile(r.backend, g, r.state, &options, &r.program, error);
   r.input = calloc((size_t)g->count + 1, sizeof *r.input);
   r.output = calloc(g->n_outputs + 1, sizeof *r.output);
   r.elements = calloc(g->n_outputs + 1, sizeof *r.elements);
@@ -111,6 +114,15 @@ static inline rig rig_new(const tp__graph *g, int threads, int64_t n, bool refer
     r.elements[o] = tp__shape_elements(&g->node[g->output[o].value].shape, n);
     r.output[o] = calloc(r.elements[o] + 1, sizeof(float));
   }
+  *made = r;
+  return status;
+}
+
+static inline rig rig_new(const tp__graph *g, int threads, int64_t n, bool reference)
+{
+  tp_error err = {0};
+  rig r;
+  assert_ok(rig_within(&r, g, threads, n, reference, 0, &err));
   return r;
 }
 
@@ -157,7 +169,7 @@ static inline void rig_free(rig *r)
   free(r->input);
   free(r->output);
   free(r->elements);
-  r->backend->program_free(r->program);
+  if (r->program != NULL) r->backend->program_free(r->program);
   r->backend->state_free(r->state);
   r->backend->free(r->backend);
   tp__pool_free(r->pool);

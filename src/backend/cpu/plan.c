@@ -188,7 +188,7 @@ tp_status tp__plan_levels(tp__plan *plan, tp_error *err)
   return TP_OK;
 }
 
-static tp_status allocate(tp__plan *plan, tp_error *err)
+static tp_status set_info(tp__plan *plan, tp_error *err)
 {
   tp__program *p = plan->program;
   double scratch = (double)plan->scratch_size * plan->threads + (double)plan->batch_size;
@@ -200,14 +200,7 @@ static tp_status allocate(tp__plan *plan, tp_error *err)
   p->info.weight_bytes = (uint64_t)(shared * 4);
   p->info.chunk = plan->chunk;
   p->info.parts = 1;
-  TP__TRY(tp__program_fits(p, p->info.activation_bytes + p->info.weight_bytes, err));
-  plan->scratch = tp__calloc_aligned(plan->scratch_size * (size_t)plan->threads, 4, err);
-  plan->batch = tp__calloc_aligned(plan->batch_size, 4, err);
-  plan->shared = tp__calloc_aligned(plan->shared_size, 4, err);
-  plan->made = tp__calloc_aligned(plan->derived_size, 4, err);
-  bool all =
-      plan->scratch != NULL && plan->batch != NULL && plan->shared != NULL && plan->made != NULL;
-  return all ? TP_OK : TP_ERR_DEVICE;
+  return TP_OK;
 }
 
 /* Constants are written once. */
@@ -216,6 +209,18 @@ static void set_constants(tp__plan *plan)
   const tp__graph *g = plan->program->graph;
   for (tp__value v = 0; v < g->count; v++)
     if (g->node[v].op == TP__OP_CONSTANT) plan->shared[plan->slot[v].at] = g->node[v].attr.f[0];
+}
+
+tp_status tp__plan_allocate(tp__plan *plan, tp_error *err)
+{
+  plan->scratch = tp__calloc_aligned(plan->scratch_size * (size_t)plan->threads, 4, err);
+  plan->batch = tp__calloc_aligned(plan->batch_size, 4, err);
+  plan->shared = tp__calloc_aligned(plan->shared_size, 4, err);
+  plan->made = tp__calloc_aligned(plan->derived_size, 4, err);
+  if (plan->scratch == NULL || plan->batch == NULL || plan->shared == NULL || plan->made == NULL)
+    return TP_ERR_DEVICE;
+  set_constants(plan);
+  return TP_OK;
 }
 
 tp_status tp__plan_new(tp__program *p, tp_error *err)
@@ -233,9 +238,7 @@ tp_status tp__plan_new(tp__program *p, tp_error *err)
   TP__TRY(tp__plan_updates(plan, err));
   TP__TRY(tp__plan_phases(plan, err));
   TP__TRY(tp__plan_place(plan, err));
-  TP__TRY(allocate(plan, err));
-  set_constants(plan);
-  return TP_OK;
+  return set_info(plan, err);
 }
 
 void tp__plan_free(tp__plan *plan)

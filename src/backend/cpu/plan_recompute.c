@@ -14,8 +14,6 @@
 #include "geometry.h"
 #include "program.h"
 
-enum { THIN = 16 };
-
 /* A value made again in a later stage. */
 struct copy {
   struct copy *next;
@@ -24,6 +22,7 @@ struct copy {
 };
 
 struct recompute {
+  tp__thrift thrift;
   const tp__graph *from;
   tp__graph *to;
   int *level;     /* by old value: the stage it runs in, as the planner counts; a joint is there one
@@ -40,22 +39,25 @@ static int ready_at(const struct recompute *r, tp__value v)
   return r->level[v] + (tp__op_is_joint(r->from->node[v].op) ? 1 : 0);
 }
 
-/* A product of so few operands costs less than writing its result to memory and reading it back:
- * EfficientNet's first expansions, which are its largest values. Each stage that makes it again has
- * the same packed kernel. */
-static bool is_thin(const tp__graph *g, const tp__node *n)
+/* A product of few operands costs less than writing its result to memory and reading it back:
+ * EfficientNet's first expansions, which are its largest values. Wider ones cost time, and save
+ * memory. Each stage that makes it again has the same packed kernel. */
+static bool is_thin(const struct recompute *r, const tp__node *n)
 {
-  const int64_t *kernel = g->node[n->in[1]].shape.dim;
-  return tp__is_product(n, kernel) && kernel[2] <= THIN && kernel[3] >= 4 * kernel[2];
+  const int64_t *kernel = r->from->node[n->in[1]].shape.dim;
+  return tp__is_product(n, kernel) && kernel[2] <= r->thrift.thin && kernel[3] >= 4 * kernel[2];
 }
 
-/* Element by element, or a thin product. */
-static bool is_cheap(const tp__graph *g, const tp__node *n)
+/* Element by element, or a convolution that thrift names. What is left ends the chains of copies:
+ * sums, concatenations, convolutions to fewer channels. */
+static bool is_cheap(const struct recompute *r, const tp__node *n)
 {
   if (!tp__per_example(n)) return false;
   switch (n->op) {
   case TP__OP_CONV:
-    return is_thin(g, n);
+    return is_thin(r, n);
+  case TP__OP_DEPTHWISE:
+    return r->thrift.depthwise;
   case TP__OP_AFFINE:
   case TP__OP_NORMALIZE:
   case TP__OP_BATCH_NORM:
@@ -107,7 +109,7 @@ static tp_status add_node(struct recompute *r, tp__value v, int level, bool copy
 static tp_status operand_for(struct recompute *r, tp__value v, int level, tp__value *made)
 {
   *made = r->map[v];
-  if (ready_at(r, v) >= level || !is_cheap(r->from, &r->from->node[v])) return TP_OK;
+  if (ready_at(r, v) >= level || !is_cheap(r, &r->from->node[v])) return TP_OK;
   for (const struct copy *c = r->copies[v]; c != NULL; c = c->next) {
     if (c->level != level) continue;
     *made = c->value;
@@ -145,11 +147,11 @@ static tp_status rebuild(struct recompute *r)
   return TP_OK;
 }
 
-tp_status tp__plan_recompute(const tp__graph *g, tp__graph **recomputing, int **not_before,
-                             tp_error *err)
+tp_status tp__plan_recompute(const tp__graph *g, const tp__thrift *thrift, tp__graph **recomputing,
+                             int **not_before, tp_error *err)
 {
   size_t count = (size_t)g->count;
-  struct recompute r = {.from = g, .err = err};
+  struct recompute r = {.thrift = *thrift, .from = g, .err = err};
   r.level = tp__calloc(count, sizeof *r.level, err);
   r.map = tp__calloc(count, sizeof *r.map, err);
   r.copies = tp__calloc(count, sizeof *r.copies, err);

@@ -66,22 +66,64 @@ static double flops(const tp__graph *g)
   return sum;
 }
 
-/* The graph as the planned executor runs it. */
-static tp_status prepare(tp__program *p, const tp__graph *graph, tp_error *err)
+/* From what costs no time to what saves the most. The first that fits is taken. */
+static const tp__thrift thrift[] = {{16, false},        {24, false},      {40, false},
+                                    {80, false},        {160, false},     {320, false},
+                                    {INT64_MAX, false}, {INT64_MAX, true}};
+enum { THRIFTS = sizeof thrift / sizeof thrift[0] };
+
+static void discard(tp__program *p)
+{
+  tp__plan_free(p->plan);
+  tp__graph_free(p->graph);
+  free(p->not_before);
+  free(p->entry);
+  free(p->fed);
+  free(p->fetched);
+  p->plan = NULL;
+  p->graph = NULL;
+  p->not_before = NULL;
+  p->entry = NULL;
+  p->fed = NULL;
+  p->fetched = NULL;
+}
+
+/* The plan of a graph that makes again what thrift says. Returns what memory it takes. */
+static tp_status plan_with(tp__program *p, const tp__graph *optimized, const tp__thrift *how,
+                           uint64_t *bytes, tp_error *err)
+{
+  discard(p);
+  TP__TRY(tp__plan_recompute(optimized, how, &p->graph, &p->not_before, err));
+  TP__TRY(bind_parameters(p, err));
+  p->info.flops_per_example = flops(p->graph);
+  TP__TRY(tp__plan_new(p, err));
+  *bytes = p->info.activation_bytes + p->info.weight_bytes;
+  return TP_OK;
+}
+
+static tp_status plan_within_limit(tp__program *p, const tp__graph *graph, tp_error *err)
 {
   tp__graph *optimized = NULL;
+  uint64_t least = UINT64_MAX, bytes = 0;
   TP__TRY(tp__graph_optimize(graph, &optimized, err));
-  tp_status status = tp__plan_recompute(optimized, &p->graph, &p->not_before, err);
+  tp_status status = TP_OK;
+  for (int i = 0; status == TP_OK && i < THRIFTS; i++) {
+    status = plan_with(p, optimized, &thrift[i], &bytes, err);
+    if (bytes < least) least = bytes;
+    if (p->memory_limit == 0 || bytes <= p->memory_limit) break;
+  }
   tp__graph_free(optimized);
-  return status;
+  if (status == TP_OK) status = tp__program_fits(p, least, err);
+  return status == TP_OK ? tp__plan_allocate(p->plan, err) : status;
 }
 
 static tp_status build(tp__program *p, const tp__graph *graph, bool reference, tp_error *err)
 {
-  TP__TRY(reference ? copy_graph(graph, &p->graph, err) : prepare(p, graph, err));
+  if (!reference) return plan_within_limit(p, graph, err);
+  TP__TRY(copy_graph(graph, &p->graph, err));
   TP__TRY(bind_parameters(p, err));
   p->info.flops_per_example = flops(p->graph);
-  return reference ? tp__plain_new(p, err) : tp__plan_new(p, err);
+  return tp__plain_new(p, err);
 }
 
 tp_status tp__cpu_compile(tp__backend *backend, const tp__graph *graph, tp__state *state,
@@ -114,13 +156,8 @@ tp_status tp__cpu_compile(tp__backend *backend, const tp__graph *graph, tp__stat
 void tp__cpu_program_free(tp__program *p)
 {
   if (p == NULL) return;
-  tp__plan_free(p->plan);
+  discard(p);
   tp__plain_free(p->plain);
-  tp__graph_free(p->graph);
-  free(p->not_before);
-  free(p->entry);
-  free(p->fed);
-  free(p->fetched);
   free(p);
 }
 

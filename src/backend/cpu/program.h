@@ -27,11 +27,20 @@ tp_status tp__plain_new(tp__program *p, tp_error *err) TP_CHECKED;
 void tp__plain_free(tp__plain *plain);
 void tp__plain_run(tp__program *p, int64_t n);
 
+/* What is made again by the stages that read it instead of being kept for the batch, besides what
+ * is done element by element: gradient checkpointing. The numbers are the same bits. */
+typedef struct tp__thrift {
+  int64_t thin;   /* 1 x 1 convolutions of so many channels to at least four times as many */
+  bool depthwise; /* depthwise convolutions */
+} tp__thrift;
+
 /* A graph in which cheap values that later stages read are made there again. Sets not_before
  * [nodes] (caller frees): the first stage a node may run in. Returns: tp__graph_free. */
-tp_status tp__plan_recompute(const tp__graph *g, tp__graph **recomputing, int **not_before,
-                             tp_error *err) TP_CHECKED;
+tp_status tp__plan_recompute(const tp__graph *g, const tp__thrift *thrift, tp__graph **recomputing,
+                             int **not_before, tp_error *err) TP_CHECKED;
+/* Decides everything, sets the info; then takes the memory. */
 tp_status tp__plan_new(tp__program *p, tp_error *err) TP_CHECKED;
+tp_status tp__plan_allocate(tp__plan *plan, tp_error *err) TP_CHECKED;
 void tp__plan_free(tp__plan *plan);
 void tp__plan_run(tp__program *p, int64_t n);
 
