@@ -38,25 +38,63 @@ static tp_status open_model(cli_job *j, const cli_flag *flag, const char *weight
   return tp_model_open(j->context, name, model, error);
 }
 
+/* Those of summary: SIZE and CLASSES, then --plan and what goes with it. */
+enum { PLAN = CLASSES + 1, PLAN_BATCH, PLAN_LAYERS, PLAN_NORM, PLAN_MEMORY, SUMMARY_FLAGS };
+
+/* The table of layers, or with --plan that of memory. */
+static tp_status describe(tp_model *model, const cli_flag *flag, char **text, tp_error *error)
+{
+  const char *norm = flag[PLAN_NORM].given != NULL ? flag[PLAN_NORM].given : "frozen";
+  long batch = 32, layers = 0;
+  if (flag[PLAN].given == NULL) {
+    for (int i = PLAN + 1; i < SUMMARY_FLAGS; i++)
+      if (flag[i].given != NULL) return cli_usage(error, "--%s goes with --plan", flag[i].name);
+    return tp_model_summary(model, text, error);
+  }
+  if (strcmp(norm, "frozen") != 0 && strcmp(norm, "batch") != 0)
+    return cli_usage(error, "--batch-norm: \"%s\" is not known; wanted frozen or batch", norm);
+  tp_status status = number_flag(&flag[PLAN_BATCH], 1, 65536, &batch, error);
+  if (status != TP_OK) return status;
+  if (flag[PLAN_LAYERS].given != NULL && strcmp(flag[PLAN_LAYERS].given, "all") == 0)
+    layers = -1;
+  else
+    status = number_flag(&flag[PLAN_LAYERS], 0, 100000, &layers, error);
+  if (status != TP_OK) return status;
+  return tp_model_plan(model, (int)batch, (int)layers, strcmp(norm, "batch") == 0,
+                       flag[PLAN_MEMORY].given, text, error);
+}
+
+static const char summary_help[] =
+    "tepal summary MODEL|RUN [--image-size N] [--classes N]\n\n"
+    "Keras' table of layers, of a network by name (0 classes: without the head) or of a run.\n\n"
+    "tepal summary MODEL|RUN --plan [--batch N] [--fine-tune-layers N|all]\n"
+    "              [--batch-norm frozen|batch] [--memory BYTES]\n\n"
+    "How training would lie in the CPU's memory, stage by stage; without --fine-tune-layers that\n"
+    "of the head. --memory: for the plan, the weights and Adam's moments.\n\n"
+    "Networks:";
+
 tp_status cli_summary(const cli_words *words, tp_error *error)
 {
-  cli_flag flag[FLAGS] = {[SIZE] = {.name = "image_size"}, [CLASSES] = {.name = "classes"}};
+  cli_flag flag[SUMMARY_FLAGS] = {[SIZE] = {.name = "image_size"},
+                                  [CLASSES] = {.name = "classes"},
+                                  [PLAN] = {.name = "plan", .is_switch = true},
+                                  [PLAN_BATCH] = {.name = "batch"},
+                                  [PLAN_LAYERS] = {.name = "fine_tune_layers"},
+                                  [PLAN_NORM] = {.name = "batch_norm"},
+                                  [PLAN_MEMORY] = {.name = "memory"}};
   cli_job j = {0};
   tp_model *model = NULL;
   char *text = NULL;
-  tp_status status = cli_read(words, 0, NULL, flag, CLASSES + 1, &j.common, error);
+  tp_status status = cli_read(words, 0, NULL, flag, SUMMARY_FLAGS, &j.common, error);
   if (status == TP_OK && j.common.help) {
-    printf(
-        "tepal summary MODEL|RUN [--image-size N] [--classes N]\n\n"
-        "Keras' table of layers, of a network by name (0 classes: without the head) or of a run.\n"
-        "Networks:");
+    printf("%s", summary_help);
     cli_print_names(stdout, tp_model_names(), (int)strlen("Networks:"));
     goto out;
   }
   if (status == TP_OK && j.common.n_positional != 1)
     status = cli_usage(error, "one network or run is wanted, as: tepal summary efficientnet-b0");
   if (status == TP_OK) status = open_model(&j, flag, "none", &model, error);
-  if (status == TP_OK) status = tp_model_summary(model, &text, error);
+  if (status == TP_OK) status = describe(model, flag, &text, error);
   if (status == TP_OK) printf("%s", text);
   tp_free(text);
   tp_model_free(model);

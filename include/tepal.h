@@ -197,16 +197,18 @@ typedef struct tp_train_options {
   const char *model;     /* "efficientnet-b0"; all: tp_model_names */
   const char
       *weights; /* "imagenet", "none" or a file (.h5, .weights.h5, .keras, .safetensors, .pth) */
-  bool skip_mismatch;     /* leave out a head of another size */
-  const char *run;        /* folder of the run */
-  bool overwrite;         /* an existing run folder is replaced */
-  const char *image_size; /* "192" or "HEIGHTxWIDTH" */
-  int batch;              /* per replica: 32 */
-  int epochs;             /* of the head: 30 */
-  int fine_tune_epochs;   /* 0: no second phase */
-  int fine_tune_layers;   /* 20: the last layers of the backbone; -1, "all": all of them */
-  const char *batch_norm; /* "frozen": the moving statistics, unchanged; "batch": layers that
-                             are fine-tuned go by the batch and move their statistics */
+  bool skip_mismatch;       /* leave out a head of another size */
+  const char *run;          /* folder of the run */
+  bool overwrite;           /* an existing run folder is replaced */
+  const char *image_size;   /* "192" or "HEIGHTxWIDTH" */
+  int batch;                /* per replica: 32 */
+  const char *memory_limit; /* "1G": the process stays below it on a CPU: of what full training
+                               keeps, as much is computed again as it takes. NULL: no limit */
+  int epochs;               /* of the head: 30 */
+  int fine_tune_epochs;     /* 0: no second phase */
+  int fine_tune_layers;     /* 20: the last layers of the backbone; -1, "all": all of them */
+  const char *batch_norm;   /* "frozen": the moving statistics, unchanged; "batch": layers that
+                               are fine-tuned go by the batch and move their statistics */
   double fine_tune_learning_rate; /* 1e-5 */
   const char *fine_tune_schedule; /* "constant", "exponential", "cosine"; with the schedule's decay,
                                      warm-up and final rate */
@@ -461,6 +463,12 @@ tp_status tp_model_load(tp_model *model, const char *path, bool skip_mismatch,
 tp_status tp_model_save(tp_model *model, const char *path, tp_error *error) TP_CHECKED;
 /* Keras' layer table. Returns: tp_free. */
 tp_status tp_model_summary(tp_model *model, char **text, tp_error *error) TP_CHECKED;
+/* How training by Adam would lie in the CPU's memory, stage by stage: what is kept for the batch,
+ * the threads' scratch, gradients and packed weights. last_layers: of the backbone, 0: none, -1:
+ * all; batch_statistics: as batch_norm "batch"; memory: as memory_limit, for this plan and the
+ * weights; NULL: none. Returns: tp_free. */
+tp_status tp_model_plan(tp_model *model, int batch, int last_layers, bool batch_statistics,
+                        const char *memory, char **text, tp_error *error) TP_CHECKED;
 int tp_model_classes(const tp_model *model);
 void tp_model_input(const tp_model *model, int *height, int *width);
 /* Class name, or NULL where unknown. Borrowed. */

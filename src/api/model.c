@@ -6,6 +6,7 @@
 #include "context.h"
 #include "image/image.h"
 #include "model/weights_load.h"
+#include "train/data_set.h"
 #include "train/doctor.h"
 #include "train/ensemble.h"
 #include "train/export.h"
@@ -136,6 +137,32 @@ tp_status tp_model_summary(tp_model *m, char **text, tp_error *error)
   tp_status status = tp__net_summary(net, &m->identity.spec, &b, error);
   if (status == TP_OK) status = tp__buffer_add(&b, "", 1, error);
   tp__net_free(net);
+  if (status == TP_OK)
+    *text = (char *)b.data;
+  else
+    tp__buffer_free(&b);
+  return status;
+}
+
+tp_status tp_model_plan(tp_model *m, int batch, int last_layers, bool batch_statistics,
+                        const char *memory, char **text, tp_error *error)
+{
+  tp__learner_options o = {
+      .spec = m->identity.spec,
+      .last_n = last_layers,
+      .batch_statistics = batch_statistics,
+      .optimizer = {.kind = TP__OPTIMIZER_ADAM, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f},
+      .batch = batch};
+  tp__learner *learner = NULL;
+  tp__buffer b;
+  tp__buffer_init(&b, (size_t)16 << 20);
+  if (m->identity.spec.classes == 0)
+    return tp__fail(error, TP_ERR_USAGE, "the model has no head: it cannot be trained");
+  if (memory != NULL) TP__TRY(tp__bytes_parse("memory", memory, &o.memory_limit, error));
+  TP__TRY(tp__learner_new(m->context->backend, &o, &m->weights, NULL, &learner, error));
+  tp_status status = tp__learner_plan(learner, &b, error);
+  if (status == TP_OK) status = tp__buffer_add(&b, "", 1, error);
+  tp__learner_free(learner);
   if (status == TP_OK)
     *text = (char *)b.data;
   else

@@ -67,6 +67,8 @@ static const tp__option_row train_rows[] = {
     ROW(DOUBLE, T, drop_connect, "drop_connect", "RATE", "0.2", "model", false,
         "stochastic depth of the last block, with batch_norm batch"),
     ROW(INT, T, batch, "batch", "N", "32", "training", false, "pictures in a step, per replica"),
+    ROW(STRING, T, memory_limit, "memory", "BYTES", NULL, "training", false,
+        "stay below it, as 800M: values are computed again instead of kept"),
     ROW(INT, T, epochs, "epochs", "N", "30", "training", false, "of the head, backbone frozen"),
     ROW(INT, T, fine_tune_epochs, "fine_tune_epochs", "N", "0", "training", false,
         "then of the last layers, too"),

@@ -83,6 +83,9 @@ struct tp__backend {
                        const tp__compile_options *options, tp__program **program, tp_error *err);
   void (*program_free)(tp__program *program);
   void (*program_info)(const tp__program *program, tp__program_info *info);
+  /* Adds the plan of memory, stage by stage, as a table for people. NULL: the device makes its own.
+   */
+  tp_status (*program_plan)(const tp__program *program, tp__buffer *text, tp_error *err);
 
   /* 1 <= n <= batch examples. Every INPUT of the graph must be fed. */
   tp_status (*run)(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,

@@ -73,6 +73,37 @@ static tp_status start_features(tp__fitter *f, tp_error *err)
   return TP_OK;
 }
 
+/* What the learner may take: the process' limit less what is there already, what writing a
+ * checkpoint takes (the slots once more), and what decoders and the C library take in between. */
+static tp_status learner_limit(const tp__fitter *f, uint64_t *limit, tp_error *err)
+{
+  char whole[32], text[32];
+  *limit = 0;
+  if (f->o->memory_limit == NULL || f->backend->remote) return TP_OK;
+  const uint64_t between = 24000000;
+  uint64_t all = 0, taken = tp__resident_bytes(NULL) + between;
+  TP__TRY(tp__bytes_parse("memory", f->o->memory_limit, &all, err));
+  for (size_t i = 0; i < f->weights.count; i++) taken += 2 * tp__tensor_bytes(&f->weights.item[i]);
+  if (taken >= all)
+    return tp__fail(err, TP_ERR_DEVICE,
+                    "memory: the limit is %s, and pictures, weights and checkpoints take %s before "
+                    "training: allow more, or take a smaller batch",
+                    tp__bytes_text(whole, all), tp__bytes_text(text, taken));
+  *limit = all - taken;
+  return TP_OK;
+}
+
+static tp_status make_learner(tp__fitter *f, tp__learner_options *o, bool fresh, tp_error *err)
+{
+  TP__TRY(learner_limit(f, &o->memory_limit, err));
+  tp_status status =
+      tp__learner_new(f->backend, o, &f->weights, fresh ? NULL : &f->slots, &f->learner, err);
+  if (status == TP_ERR_DEVICE && o->memory_limit > 0)
+    return tp__at(err, status, "memory %s, pictures, weights and checkpoints taken off",
+                  f->o->memory_limit);
+  return status;
+}
+
 tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
 {
   tp__learner_options options = {
@@ -95,8 +126,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
   f->learner = NULL;
   tp__give_memory_back();
   TP__TRY(make_schedule(f, err));
-  TP__TRY(tp__learner_new(f->backend, &options, &f->weights, fresh ? NULL : &f->slots, &f->learner,
-                          err));
+  TP__TRY(make_learner(f, &options, fresh, err));
   tp__tensors_free(&f->slots);
   make_callbacks(f, fresh);
   TP__TRY(make_trained(f, err));

@@ -18,6 +18,7 @@ struct tp__learner {
   float head_factor; /* 1: the head has no rate of its own */
   int batch;
   size_t picture;         /* numbers in one example's pixels */
+  uint64_t memory_left;   /* of memory_limit, for what is compiled next */
   bool dropout;           /* the training program wants keys */
   bool counts;            /* ... and the number of the step */
   bool averages;          /* slots "ema/NAME" */
@@ -178,6 +179,11 @@ static tp_status check_weights(const tp__net *net, const tp__tensors *weights, t
   return TP_OK;
 }
 
+static void use_memory(tp__learner *l, uint64_t bytes)
+{
+  l->memory_left = bytes < l->memory_left ? l->memory_left - bytes : 1;
+}
+
 /* The state's first content: the weights (floats only: the device has no use for counts) and the
  * slots. */
 static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp__tensors *slots,
@@ -202,6 +208,7 @@ static tp_status make_state(tp__learner *l, const tp__tensors *weights, const tp
     if (status == TP_OK) memcpy(copy->data, from->data, tp__tensor_bytes(t));
   }
   if (status == TP_OK) status = l->backend->state_new(l->backend, &all, &l->state, err);
+  for (size_t i = 0; i < all.count; i++) use_memory(l, tp__tensor_bytes(&all.item[i]));
   tp__tensors_free(&all);
   for (size_t i = 0; i < l->slots.count; i++) { /* values live in the state from here on */
     free(l->slots.item[i].data);
@@ -216,7 +223,7 @@ static tp_status compile(tp__learner *l, const tp__learner_options *o, const tp_
 {
   tp__compile_options co = {.batch = o->batch,
                             .reference = o->reference,
-                            .memory_limit = o->memory_limit,
+                            .memory_limit = o->memory_limit > 0 ? l->memory_left : 0,
                             .byte_input = l->bytes != NULL ? "pixels" : NULL,
                             .bf16 = o->bf16,
                             .local_statistics = o->local_statistics,
@@ -226,7 +233,11 @@ static tp_status compile(tp__learner *l, const tp__learner_options *o, const tp_
   tp_status status =
       l->backend->compile(l->backend, split ? cut : net->graph, l->state, &co, program, err);
   tp__graph_free(cut);
-  return status;
+  if (status != TP_OK) return status;
+  tp__program_info info = {0};
+  l->backend->program_info(*program, &info);
+  use_memory(l, info.activation_bytes + info.weight_bytes);
+  return TP_OK;
 }
 
 /* The program that gives features. */
@@ -254,6 +265,7 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
   if (l == NULL) return status;
   l->backend = backend;
   l->batch = o->batch;
+  l->memory_left = o->memory_limit;
   l->head_factor = o->head_factor > 0 ? o->head_factor : 1;
   l->picture = (size_t)o->spec.height * (size_t)o->spec.width * 3;
   l->example_weights = tp__calloc((size_t)o->batch, sizeof *l->example_weights, err);
@@ -515,4 +527,17 @@ void tp__learner_info(const tp__learner *l, tp__program_info *training, tp__prog
 {
   if (training != NULL && l->training != NULL) info_of(l, l->training, training);
   if (scoring != NULL) info_of(l, l->scoring, scoring);
+}
+
+tp_status tp__learner_plan(const tp__learner *l, tp__buffer *text, tp_error *err)
+{
+  if (l->backend->program_plan == NULL)
+    return tp__fail(err, TP_ERR_USAGE, "%s: the device plans its memory itself; --device cpu",
+                    l->backend->device);
+  if (l->backbone != NULL) {
+    TP__TRY(tp__buffer_printf(text, err, "backbone, up to the features\n"));
+    TP__TRY(l->backend->program_plan(l->backbone, text, err));
+    TP__TRY(tp__buffer_printf(text, err, "\nhead, forward and backward\n"));
+  }
+  return l->backend->program_plan(l->training, text, err);
 }

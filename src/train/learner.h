@@ -35,8 +35,8 @@ typedef struct tp__learner_options {
                  8 bits */
   bool bf16, local_statistics; /* as tp__compile_options, here and below */
   int accumulate;
-  uint64_t memory_limit;
-  bool reference; /* plain loops: for tests */
+  uint64_t memory_limit; /* for state and programs together; 0: none */
+  bool reference;        /* plain loops: for tests */
 } tp__learner_options;
 
 typedef struct tp__learner tp__learner;
@@ -96,6 +96,11 @@ tp_status tp__learner_swap_averages(tp__learner *learner, tp_error *err) TP_CHEC
 
 /* Copies of the optimizer's slots, added to an empty set. */
 tp_status tp__learner_slots(tp__learner *learner, tp__tensors *slots, tp_error *err) TP_CHECKED;
+
+/* Adds the training program's plan of memory, as a table for people; with a frozen backbone that of
+ * the program that gives the features, then the head's. Errors: TP_ERR_USAGE, the device has none.
+ */
+tp_status tp__learner_plan(const tp__learner *learner, tp__buffer *text, tp_error *err) TP_CHECKED;
 
 /* Either may be NULL. */
 void tp__learner_info(const tp__learner *learner, tp__program_info *training,

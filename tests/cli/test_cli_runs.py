@@ -3,6 +3,7 @@ end it with exit code 5 and what was there intact, existing runs are not overwri
 B24 and B38 of the public fault reports; that the bytes are equal is compared with an uninterrupted run."""
 import filecmp
 import os
+import re
 import resource
 import shutil
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from cli_testing import DATA, DONE, OUTPUT, STOPPED, USAGE, CliTest, main, one_run
+from cli_testing import DATA, DEVICE, DONE, OUTPUT, STOPPED, USAGE, CliTest, main, one_run
 
 LONG = ["--fine-tune-epochs", 3, "--fine-tune-layers", 60, "--early-stopping", 0, "--image-size", 96]
 
@@ -140,6 +141,23 @@ class Runs(CliTest):
         answer = self.good(*self.train_words("--dry-run"))
         self.assertRegex(answer.err, r"memory|resident|MB")
         self.no_run()
+
+    def test_memory(self):
+        """A cap that cannot be met ends before the first step and says what is needed; one that can changes no byte."""
+        full = ["--batch-norm", "batch", "--epochs", 0, "--fine-tune-epochs", 1, "--fine-tune-layers", "all", "--quiet"]
+        self.bad(DEVICE, ["memory", "limit"], *self.train_words(*full, "--memory", "20M", run="small"))
+        self.bad(USAGE, "memory", *self.train_words(*full, "--memory", "much", run="small"))
+        self.good(*self.train_words(*full, run="any"))
+        self.good(*self.train_words(*full, "--memory", "900M", run="less"))
+        self.same("any", "less")
+
+    def test_plan(self):
+        plan = ("summary", "efficientnet-b0", "--plan", "--batch", 4, "--fine-tune-layers", "all", "--batch-norm", "batch")
+        kept = [float(re.search(r"values kept .* ([0-9.]+) MB", self.good(*plan, *more).out).group(1))
+                for more in ((), ("--memory", "150M"))]
+        self.assertLess(kept[1], 0.9 * kept[0])
+        self.bad(DEVICE, "limit", *plan, "--memory", "50M")
+        self.bad(USAGE, "--plan", "summary", "efficientnet-b0", "--batch", 4)
 
     def test_full_disk(self):
         """B38: a checkpoint beyond the file-size limit: path and reason, the previous one intact, no part of it."""

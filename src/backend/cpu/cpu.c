@@ -52,6 +52,7 @@ tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err)
       .compile = tp__cpu_compile,
       .program_free = tp__cpu_program_free,
       .program_info = tp__cpu_program_info,
+      .program_plan = tp__cpu_program_plan,
       .run = tp__cpu_run,
       .submit = cpu_submit,
       .wait = cpu_wait,

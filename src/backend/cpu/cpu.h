@@ -68,6 +68,7 @@ tp_status tp__cpu_compile(tp__backend *backend, const tp__graph *graph, tp__stat
                           const tp__compile_options *options, tp__program **program, tp_error *err);
 void tp__cpu_program_free(tp__program *program);
 void tp__cpu_program_info(const tp__program *program, tp__program_info *info);
+tp_status tp__cpu_program_plan(const tp__program *program, tp__buffer *text, tp_error *err);
 tp_status tp__cpu_run(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
                       size_t n_fetches, int64_t n, tp_error *err);
 
