@@ -153,13 +153,15 @@ tp_status tp_model_plan(tp_model *m, int batch, int last_layers, bool batch_stat
       .batch_statistics = batch_statistics,
       .optimizer = {.kind = TP__OPTIMIZER_ADAM, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f},
       .batch = batch};
+  tp__backend *backend = NULL;
   tp__learner *learner = NULL;
   tp__buffer b;
   tp__buffer_init(&b, (size_t)16 << 20);
   if (m->identity.spec.classes == 0)
     return tp__fail(error, TP_ERR_USAGE, "the model has no head: it cannot be trained");
   if (memory != NULL) TP__TRY(tp__bytes_parse("memory", memory, &o.memory_limit, error));
-  TP__TRY(tp__learner_new(m->context->backend, &o, &m->weights, NULL, &learner, error));
+  TP__TRY(tp__context_backend(m->context, &backend, error));
+  TP__TRY(tp__learner_new(backend, &o, &m->weights, NULL, &learner, error));
   tp_status status = tp__learner_plan(learner, &b, error);
   if (status == TP_OK) status = tp__buffer_add(&b, "", 1, error);
   tp__learner_free(learner);
