@@ -259,14 +259,15 @@ typedef struct tp_train_options {
   const char *plateau_monitor;        /* "val_loss" */
   const char *best_monitor;           /* "val_accuracy": which epoch is the best */
   double checkpoint_minutes; /* 10: also in the middle of an epoch; 0: only after each epoch */
-  const char *precision;  /* "float32"; "bf16": TPUs and GPUs multiply in bfloat16; weights, sums,
-                             batch statistics and loss stay float32 */
-  const char *accumulate; /* "auto": a batch that a device has no memory for goes through in
-                             parts, and gradients are added; "N": in N parts */
-  bool sync_batch_norm;   /* batch statistics over all replicas, not each replica's own */
-  const char *transfer;   /* pixels cross to a TPU or GPU as "uint8" (rounded), "float32", or
-                             "auto": uint8 where that changes nothing */
-  uint64_t seed;          /* 1 */
+  const char *precision;   /* "float32"; "bf16": TPUs and GPUs multiply in bfloat16; weights, sums,
+                              batch statistics and loss stay float32 */
+  const char *accumulate;  /* "auto": a batch that a device has no memory for goes through in
+                              parts, and gradients are added; "N": in N parts */
+  int steps_per_execution; /* 1: steps that a TPU or GPU takes in one call, for short steps */
+  bool sync_batch_norm;    /* batch statistics over all replicas, not each replica's own */
+  const char *transfer;    /* pixels cross to a TPU or GPU as "uint8" (rounded), "float32", or
+                              "auto": uint8 where that changes nothing */
+  uint64_t seed;           /* 1 */
   bool dry_run; /* build everything, two steps and one validation batch, report memory and time,
                    write nothing */
 } tp_train_options;

@@ -121,6 +121,8 @@ static const tp__option_row train_rows[] = {
         "bf16: TPUs and GPUs multiply in bfloat16"),
     ROW(STRING, T, accumulate, "accumulate", "auto|N", "auto", "device", false,
         "a batch goes through in N parts, gradients are added; auto: when memory asks for it"),
+    ROW(INT, T, steps_per_execution, "steps_per_execution", "N", "1", "device", false,
+        "steps in one call of a TPU or GPU"),
     ROW(BOOL, T, sync_batch_norm, "sync_batch_norm", NULL, "false", "device", false,
         "batch statistics over all replicas"),
     ROW(STRING, T, transfer, "transfer", "auto|float32|uint8", "auto", "device", false,

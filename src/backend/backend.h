@@ -37,6 +37,8 @@ typedef struct tp__compile_options {
   bool bf16;              /* multiply in bfloat16 where numbers allow it; parameters, sums,
                              statistics and loss stay f32 */
   bool local_statistics;  /* batch statistics of each replica alone, as Keras on TPUs */
+  int steps;      /* a remote device may take so many runs together (Keras' steps_per_execution);
+                     0 is 1 */
   int accumulate; /* the examples of a run go through in so many parts and their gradients are
                      added; 0: as many as memory asks for. The CPU takes few at a time anyway */
 } tp__compile_options;

@@ -45,8 +45,9 @@ typedef struct tp__fitter {
   tp__metrics metrics, val_metrics;
   float *class_weight; /* [classes] */
   bool weighted;
-  tp__flight flight[2]; /* one in flight while the next is prepared */
-  int turn;             /* the one to take next; it is not open */
+  tp__flight *flight; /* [flights], a ring: some in flight while the next is prepared */
+  int flights;        /* twice the steps of one call of the device */
+  int turn;           /* the one to take next; it is not open */
   int batch;
   bool bytes;        /* pixels may cross to a device as 8 bits */
   int accumulate;    /* 0: auto */

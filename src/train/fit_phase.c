@@ -121,6 +121,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
       .bf16 = strcmp(f->o->precision, "bf16") == 0,
       .local_statistics = !f->o->sync_batch_norm,
       .accumulate = f->accumulate,
+      .steps = f->o->steps_per_execution,
   };
   tp__learner_free(f->learner);
   f->learner = NULL;

@@ -21,6 +21,7 @@ static tp_status check_options(const tp_train_options *o, tp_error *err)
       {"fine_tune_epochs", o->fine_tune_epochs, 0, 1000000},
       {"fine_tune_layers", o->fine_tune_layers == -1 ? 1 : o->fine_tune_layers, 1, 100000},
       {"steps_per_epoch", o->steps_per_epoch, 0, 1e9},
+      {"steps_per_execution", o->steps_per_execution, 1, 1024},
       {"validation_steps", o->validation_steps, 0, 1e9},
       {"learning_rate", o->learning_rate, 1e-30, 1e6},
       {"fine_tune_learning_rate", o->fine_tune_learning_rate, 1e-30, 1e6},

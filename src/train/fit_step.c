@@ -12,7 +12,10 @@
 tp_status tp__fitter_make_flights(tp__fitter *f, tp_error *err)
 {
   size_t batch = (size_t)f->batch, classes = (size_t)f->identity.spec.classes;
-  for (int i = 0; i < 2; i++) {
+  f->flights = 2 * (f->backend->remote ? f->o->steps_per_execution : 1);
+  f->flight = tp__calloc((size_t)f->flights, sizeof *f->flight, err);
+  if (f->flight == NULL) return TP_ERR_INTERNAL;
+  for (int i = 0; i < f->flights; i++) {
     tp__flight *x = &f->flight[i];
     x->labels = tp__calloc(batch, sizeof *x->labels, err);
     x->weights = tp__calloc(batch, sizeof *x->weights, err);
@@ -26,7 +29,7 @@ tp_status tp__fitter_make_flights(tp__fitter *f, tp_error *err)
 /* What is in flight writes into these places: it has to land first. */
 void tp__fitter_free_flights(tp__fitter *f)
 {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; f->flight != NULL && i < f->flights; i++) {
     tp__flight *x = &f->flight[i];
     tp_error ignored;
     if (x->open) (void)!tp__learner_wait(f->learner, x->pending, &ignored);
@@ -34,8 +37,9 @@ void tp__fitter_free_flights(tp__fitter *f)
     free(x->weights);
     free(x->losses);
     free(x->scores);
-    *x = (tp__flight){0};
   }
+  free(f->flight);
+  f->flight = NULL;
 }
 
 static tp_status land(tp__fitter *f, tp__flight *x, tp_error *err)
@@ -50,16 +54,17 @@ static tp_status land(tp__fitter *f, tp__flight *x, tp_error *err)
 
 tp_status tp__fitter_settle(tp__fitter *f, tp_error *err)
 {
-  for (int i = 0; i < 2; i++) TP__TRY(land(f, &f->flight[(f->turn + i) % 2], err));
+  for (int i = 0; i < f->flights; i++)
+    TP__TRY(land(f, &f->flight[(f->turn + i) % f->flights], err));
   return TP_OK;
 }
 
-/* The one that was begun takes the place of the one before it, whose results are collected. */
+/* Makes place for the next one: the results of the oldest are collected. */
 static tp_status begun(tp__fitter *f, tp_error *err)
 {
   tp__flight *x = &f->flight[f->turn];
   x->open = true;
-  f->turn ^= 1;
+  f->turn = (f->turn + 1) % f->flights;
   TP__TRY(land(f, &f->flight[f->turn], err));
   return x->pending == NULL ? land(f, x, err) : TP_OK;
 }

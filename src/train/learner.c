@@ -227,7 +227,8 @@ static tp_status compile(tp__learner *l, const tp__learner_options *o, const tp_
                             .byte_input = l->bytes != NULL ? "pixels" : NULL,
                             .bf16 = o->bf16,
                             .local_statistics = o->local_statistics,
-                            .accumulate = o->accumulate};
+                            .accumulate = o->accumulate,
+                            .steps = program == &l->training ? o->steps : 1};
   tp__graph *cut = NULL;
   if (split) TP__TRY(tp__graph_cut(net->graph, net->features, "features", &cut, err));
   tp_status status =

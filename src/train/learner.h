@@ -34,7 +34,7 @@ typedef struct tp__learner_options {
   bool bytes; /* pixels are whole numbers, or may be rounded: a remote device gets them as
                  8 bits */
   bool bf16, local_statistics; /* as tp__compile_options, here and below */
-  int accumulate;
+  int accumulate, steps;
   uint64_t memory_limit; /* for state and programs together; 0: none */
   bool reference;        /* plain loops: for tests */
 } tp__learner_options;

@@ -72,6 +72,7 @@ static inline tp_train_options default_train(void)
       .class_weights = "none",
       .precision = "float32",
       .accumulate = "auto",
+      .steps_per_execution = 1,
       .transfer = "auto",
       .dropout = 0.2,
       .flip = true,

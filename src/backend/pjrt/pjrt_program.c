@@ -18,6 +18,8 @@ void tp__pjrt_program_free(tp__program *p)
   free(p->padded);
   free(p->argument);
   free(p->result);
+  for (size_t a = 0; p->staging != NULL && a < p->n_staging; a++) free(p->staging[a]);
+  free(p->staging);
   free(p);
 }
 
@@ -80,6 +82,7 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
   tp__executable_free(p->executable);
   p->executable = NULL;
   TP__TRY(tp__hlo_write(graph, &how, &p->module, err));
+  if (p->steps > 1) TP__TRY(tp__hlo_repeat(&p->module, p->steps, err));
   tp_error why;
   tp_status status =
       tp__executable_new(pjrt->client, (const char *)p->module.text.data, p->module.text.size,
@@ -138,6 +141,7 @@ static tp_status make_places(tp__program *p, tp_error *err)
     else if (port->per_example && bytes > largest)
       largest = bytes;
   }
+  if (p->steps > 1) return tp__steps_places(p, err);
   p->padded = tp__calloc_aligned(largest, 1, err);
   return p->padded == NULL ? TP_ERR_INTERNAL : TP_OK;
 }
@@ -161,6 +165,7 @@ tp_status tp__pjrt_compile(tp__backend *backend, const tp__graph *graph, tp__sta
   p->pjrt = (tp__pjrt *)backend;
   p->state = state;
   p->batch = options->batch;
+  p->steps = options->steps > 1 ? options->steps : 1;
   tp_status status = compile_to_fit(p, graph, options, err);
   if (status == TP_OK) status = make_places(p, err);
   if (status == TP_OK) {

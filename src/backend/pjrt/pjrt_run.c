@@ -8,15 +8,10 @@
 
 #include "pjrt_state.h"
 
-struct share {
-  int64_t first, count;
-};
-
-static struct share share_of(int64_t n, int replicas, int replica)
+tp__share tp__share_of(int64_t n, int replicas, int replica)
 {
   int64_t base = n / replicas, more = n % replicas;
-  return (struct share){replica * base + (replica < more ? replica : more),
-                        base + (replica < more)};
+  return (tp__share){replica * base + (replica < more ? replica : more), base + (replica < more)};
 }
 
 static size_t row_bytes(const tp__hlo_port *p)
@@ -60,7 +55,7 @@ static tp_status bind_fetches(tp__program *p, const tp__fetch *fetch, size_t n_f
 
 /* ---- there ---- */
 
-static tp_status send_input(tp__program *p, size_t a, int replica, struct share share,
+static tp_status send_input(tp__program *p, size_t a, int replica, tp__share share,
                             tp__device_buffer **buffer, tp_error *err)
 {
   const tp__hlo_port *port = &p->module.argument[a];
@@ -80,21 +75,27 @@ static tp_status send_input(tp__program *p, size_t a, int replica, struct share 
                                err);
 }
 
+tp_status tp__pjrt_lend(const tp__program *p, size_t argument, int replica,
+                        tp__device_buffer **buffer, tp_error *err)
+{
+  *buffer = p->state->entry[p->entry[argument]].buffer[replica];
+  if (*buffer != NULL) return TP_OK;
+  return tp__fail(err, TP_ERR_DEVICE, "%s was lost on the device in a step that failed",
+                  p->module.argument[argument].name);
+}
+
 /* Parameters are lent from the state, the rest is made for this run. */
 static tp_status send_arguments(tp__program *p, int64_t n, tp_error *err)
 {
   const tp__hlo_module *m = &p->module;
   for (int d = 0; d < p->pjrt->base.replicas; d++) {
-    struct share share = share_of(n, p->pjrt->base.replicas, d);
+    tp__share share = tp__share_of(n, p->pjrt->base.replicas, d);
     int32_t valid = (int32_t)share.count;
     for (size_t a = 0; a < m->n_arguments; a++) {
       const tp__hlo_port *port = &m->argument[a];
       tp__device_buffer **at = &p->argument[(size_t)d * m->n_arguments + a];
       if (port->kind == TP__HLO_PARAM) {
-        *at = p->state->entry[p->entry[a]].buffer[d];
-        if (*at == NULL)
-          return tp__fail(err, TP_ERR_DEVICE, "%s was lost on the device in a step that failed",
-                          port->name);
+        TP__TRY(tp__pjrt_lend(p, a, d, at, err));
       } else if (port->kind == TP__HLO_VALID) {
         TP__TRY(tp__device_buffer_new(p->pjrt->client, d, TP__I32, &port->shape, &valid, at, err));
       } else {
@@ -107,7 +108,7 @@ static tp_status send_arguments(tp__program *p, int64_t n, tp_error *err)
 }
 
 /* The runtime holds what a run needs: inputs may be let go once it has begun. */
-static void free_inputs(tp__program *p)
+void tp__free_inputs(tp__program *p)
 {
   const tp__hlo_module *m = &p->module;
   for (size_t i = 0; i < (size_t)p->pjrt->base.replicas * m->n_arguments; i++) {
@@ -120,7 +121,7 @@ static void free_inputs(tp__program *p)
 /* ---- back ---- */
 
 /* Assigned parameters: the new buffers take the place of those that the run has used up. */
-static void take_assigned(tp__program *p)
+void tp__take_assigned(tp__program *p)
 {
   const tp__hlo_module *m = &p->module;
   for (int d = 0; d < p->pjrt->base.replicas; d++) {
@@ -135,7 +136,7 @@ static void take_assigned(tp__program *p)
   }
 }
 
-static tp_status start_read(tp__program *p, size_t r, int replica, struct share share,
+static tp_status start_read(tp__program *p, size_t r, int replica, tp__share share,
                             tp__pending *pending, tp_error *err)
 {
   const tp__hlo_port *port = &p->module.result[r];
@@ -160,7 +161,7 @@ static tp_status start_read(tp__program *p, size_t r, int replica, struct share 
 static tp_status start_reads(tp__program *p, int64_t n, tp__pending *pending, tp_error *err)
 {
   for (int d = 0; d < p->pjrt->base.replicas; d++) {
-    struct share share = share_of(n, p->pjrt->base.replicas, d);
+    tp__share share = tp__share_of(n, p->pjrt->base.replicas, d);
     for (size_t r = 0; r < p->module.n_results; r++) {
       bool wanted =
           p->fetch[r] != NULL && (p->module.result[r].per_example ? share.count > 0 : d == 0);
@@ -201,6 +202,7 @@ static tp_status pending_new(tp__program *p, tp__pending **pending, tp_error *er
 tp_status tp__pjrt_wait(tp__pending *x, tp_error *err)
 {
   if (x == NULL) return TP_OK;
+  if (x->call != NULL) return tp__steps_wait(x, err);
   tp_status status = TP_OK;
   tp_error late;
   for (size_t i = 0; i < x->n_arrivals + (size_t)x->pjrt->base.replicas; i++) {
@@ -212,16 +214,21 @@ tp_status tp__pjrt_wait(tp__pending *x, tp_error *err)
     }
     if (s == TP_OK && a != NULL && a->staging != NULL) memcpy(a->place, a->staging, a->bytes);
   }
-  if (--x->pjrt->in_flight == 0) x->pjrt->idle_since = tp__now();
+  tp__run_ended(x->pjrt);
   pending_free(x);
   return status;
 }
 
 /* ---- the run ---- */
 
-static void count_idle(tp__pjrt *pjrt)
+void tp__run_began(tp__pjrt *pjrt)
 {
   if (pjrt->in_flight++ == 0 && pjrt->idle_since > 0) pjrt->idle += tp__now() - pjrt->idle_since;
+}
+
+void tp__run_ended(tp__pjrt *pjrt)
+{
+  if (--pjrt->in_flight == 0) pjrt->idle_since = tp__now();
 }
 
 static void keep_results(tp__program *p, tp__pending *x)
@@ -241,19 +248,21 @@ tp_status tp__pjrt_submit(tp__program *p, const tp__feed *feed, size_t n_feeds, 
                     (long long)n, (long long)p->batch);
   TP__TRY(bind_feeds(p, feed, n_feeds, err));
   TP__TRY(bind_fetches(p, fetch, n_fetches, err));
+  if (p->state->filling != NULL && p->state->filling != p) TP__TRY(tp__steps_flush(p->state, err));
+  if (p->steps > 1) return tp__steps_submit(p, n, pending, err);
   tp__pending *x = NULL;
   TP__TRY(pending_new(p, &x, err));
   tp_status status = send_arguments(p, n, err);
   if (status == TP_OK)
     status = tp__executable_run(p->executable, p->argument, p->module.n_arguments, p->result,
                                 p->module.n_results, x->done, err);
-  free_inputs(p);
+  tp__free_inputs(p);
   if (status != TP_OK) {
     pending_free(x);
     return status;
   }
-  count_idle(p->pjrt);
-  take_assigned(p);
+  tp__run_began(p->pjrt);
+  tp__take_assigned(p);
   status = start_reads(p, n, x, err);
   keep_results(p, x);
   if (status != TP_OK) {

@@ -81,6 +81,7 @@ tp_status tp__pjrt_state_find(const tp__state *s, const char *name, const tp__sh
 
 tp_status tp__pjrt_state_write(tp__state *s, const tp__tensors *from, tp_error *err)
 {
+  TP__TRY(tp__steps_flush(s, err));
   for (size_t i = 0; i < from->count; i++) {
     size_t e = 0;
     TP__TRY(tp__pjrt_state_find(s, from->item[i].name, &from->item[i].shape, &e, err));
@@ -92,6 +93,7 @@ tp_status tp__pjrt_state_write(tp__state *s, const tp__tensors *from, tp_error *
 /* All copies are started before the first is waited for. */
 tp_status tp__pjrt_state_read(tp__state *s, tp__tensors *into, tp_error *err)
 {
+  TP__TRY(tp__steps_flush(s, err));
   tp__event **event = tp__calloc(into->count + 1, sizeof(tp__event *), err);
   if (event == NULL) return TP_ERR_INTERNAL;
   tp_status status = TP_OK;

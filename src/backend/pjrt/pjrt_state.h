@@ -31,6 +31,7 @@ typedef struct tp__resident {
 
 struct tp__state {
   tp__pjrt *pjrt;
+  tp__program *filling; /* holds steps that were submitted and not begun; NULL: none does */
   tp__resident *entry;
   size_t count;
 };
@@ -43,8 +44,25 @@ typedef struct tp__arrival {
   size_t bytes; /* of valid rows */
 } tp__arrival;
 
+/* One call of a program of several steps: begun when it is full, or somebody waits. Its pending
+ * runs share it; the last one to be waited for frees it. */
+typedef struct tp__call {
+  tp__program *program;
+  int filled, runs; /* steps in it; pending runs */
+  bool begun, over;
+  tp_status status; /* once begun; of all its runs */
+  tp_error error;
+  tp__event **event;           /* [replicas * (results + 1)]: of outputs, then the execution's */
+  void **output;               /* [replicas * results]: of all steps, on the host; NULL entries */
+  tp__device_buffer **fetched; /* [replicas * results] */
+} tp__call;
+
 struct tp__pending {
   tp__pjrt *pjrt;
+  tp__call *call; /* NULL: a run of its own, with what follows */
+  int slot;       /* in the call */
+  int64_t n;
+  void **place;         /* [results] */
   tp__event **done;     /* [replicas], of the execution */
   tp__arrival *arrival; /* [replicas * fetches] */
   size_t n_arrivals;
@@ -65,6 +83,10 @@ struct tp__program {
   size_t padded_bytes;
   tp__device_buffer **argument, **result; /* [replicas][arguments], [replicas][results] */
   tp__program_info info;
+  int steps;      /* most of one call */
+  tp__call *call; /* being filled, or NULL */
+  char **staging; /* [arguments]: inputs of a call, [replicas][steps][rows...], NULL entries */
+  size_t n_staging;
 };
 
 /* pjrt_state.c */
@@ -83,7 +105,27 @@ tp_status tp__pjrt_compile(tp__backend *backend, const tp__graph *graph, tp__sta
 void tp__pjrt_program_free(tp__program *program);
 void tp__pjrt_program_info(const tp__program *program, tp__program_info *info);
 
+/* pjrt_steps.c: runs of programs of several steps. */
+tp_status tp__steps_submit(tp__program *program, int64_t n, tp__pending **pending,
+                           tp_error *err) TP_CHECKED;
+tp_status tp__steps_wait(tp__pending *pending, tp_error *err) TP_CHECKED;
+/* Begins what was submitted before: whoever reads or changes the state comes after it. */
+tp_status tp__steps_flush(tp__state *state, tp_error *err) TP_CHECKED;
+tp_status tp__steps_places(tp__program *program, tp_error *err) TP_CHECKED;
+
 /* pjrt_run.c */
+typedef struct tp__share {
+  int64_t first, count;
+} tp__share;
+/* A replica's rows of n. */
+tp__share tp__share_of(int64_t n, int replicas, int replica);
+/* A parameter's buffer, which stays the state's. */
+tp_status tp__pjrt_lend(const tp__program *program, size_t argument, int replica,
+                        tp__device_buffer **buffer, tp_error *err) TP_CHECKED;
+void tp__run_began(tp__pjrt *pjrt);
+void tp__run_ended(tp__pjrt *pjrt);
+void tp__take_assigned(tp__program *program);
+void tp__free_inputs(tp__program *program);
 tp_status tp__pjrt_submit(tp__program *program, const tp__feed *feed, size_t n_feeds,
                           tp__fetch *fetch, size_t n_fetches, int64_t n, tp__pending **pending,
                           tp_error *err) TP_CHECKED;

@@ -40,6 +40,7 @@ typedef enum tp__hlo_kind {
   TP__HLO_PARAM,
   TP__HLO_INPUT,
   TP__HLO_VALID,
+  TP__HLO_COUNT, /* i32: steps to do, of tp__hlo_repeat */
   TP__HLO_OUTPUT,
   TP__HLO_ASSIGNED
 } tp__hlo_kind;
@@ -64,6 +65,10 @@ typedef struct tp__hlo_module {
 /* Errors (TP_ERR_INTERNAL) name operator and shapes. */
 tp_status tp__hlo_write(const tp__graph *graph, const tp__hlo_options *options,
                         tp__hlo_module *module, tp_error *err) TP_CHECKED;
+/* Makes a module of one step into one of up to `steps`, one after the other on the parameters:
+ * inputs, valid and outputs get a first dimension of so many, and one more argument, the last, says
+ * how many to do. */
+tp_status tp__hlo_repeat(tp__hlo_module *module, int steps, tp_error *err) TP_CHECKED;
 void tp__hlo_free(tp__hlo_module *module); /* zeroes it; born zeroed */
 
 #endif
