@@ -1,7 +1,8 @@
 /* step - how fast a network runs and trains: images per second and the share of the machine's
  * multiply-add peak.
  *
- *   bench_step NAME [SECONDS [BATCH]]       NAME: infer_b0_192, see names.h; 5 seconds, 32 images
+ *   bench_step NAME [SECONDS [BATCH [MEMORY]]]    NAME: infer_b0_192, see names.h; 5 seconds, 32
+ *                                                 images; MEMORY: limit of weights and plans, MB
  *
  * Random weights and pixels, 104 classes, Adam, as many threads as processors (taskset sets them).
  * Peak bursts alternate with steps, and what counts is the median of the ratios, since the clock of
@@ -104,7 +105,7 @@ static tp_status fill(struct bench *b, int64_t n, tp_error *err)
   return TP_OK;
 }
 
-static tp_status make_learner(struct bench *b, int64_t n, tp_error *err)
+static tp_status make_learner(struct bench *b, int64_t n, uint64_t memory, tp_error *err)
 {
   static const int last_n[BENCH_KINDS] = {0, 0, 20, -1, -1};
   tp__learner_options o = {
@@ -115,6 +116,7 @@ static tp_status make_learner(struct bench *b, int64_t n, tp_error *err)
                .dropout = 0.2f},
       .optimizer = {.kind = TP__OPTIMIZER_ADAM, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f},
       .batch = (int)n,
+      .memory_limit = memory,
       .last_n = last_n[b->name.kind],
       .score_only = b->name.kind == BENCH_INFER,
       .batch_statistics = b->name.kind == BENCH_FULL};
@@ -129,11 +131,11 @@ static tp_status make_learner(struct bench *b, int64_t n, tp_error *err)
 }
 
 static tp_status run(struct bench *b, tp__pool *pool, const char *name, double seconds, int64_t n,
-                     tp_error *err)
+                     uint64_t memory, tp_error *err)
 {
   b->threads = tp__pool_threads(pool);
   TP__TRY(tp__backend_cpu(pool, &b->backend, err));
-  TP__TRY(make_learner(b, n, err));
+  TP__TRY(make_learner(b, n, memory, err));
   TP__TRY(fill(b, n, err));
   return measure(b, name, seconds, err);
 }
@@ -154,8 +156,9 @@ int main(int argc, char **argv)
   struct bench b = {0};
   double seconds = argc > 2 ? strtod(argv[2], NULL) : 5;
   long n = argc > 3 ? strtol(argv[3], NULL, 10) : 32;
+  double memory = argc > 4 ? strtod(argv[4], NULL) * 1e6 : 0;
   if (argc < 2 || !bench_parse(argv[1], &b.name) || n < 1) {
-    fprintf(stderr, "usage: bench_step NAME [SECONDS [BATCH]]; names:");
+    fprintf(stderr, "usage: bench_step NAME [SECONDS [BATCH [MEMORY]]]; names:");
     bench_list_kinds(stderr);
     fprintf(stderr, "\n");
     return 2;
@@ -163,7 +166,7 @@ int main(int argc, char **argv)
   tp_error err = {0};
   tp__pool *pool = NULL;
   tp_status status = tp__pool_new(0, &pool, &err);
-  if (status == TP_OK) status = run(&b, pool, argv[1], seconds, n, &err);
+  if (status == TP_OK) status = run(&b, pool, argv[1], seconds, n, (uint64_t)memory, &err);
   if (status != TP_OK) fprintf(stderr, "bench_step: %s\n", err.text);
   clear(&b);
   tp__pool_free(pool);

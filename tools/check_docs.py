@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/GUIDE.md", "docs/DESIGN.md", "docs/FORMATS.md", "docs/RESULTS.md", "man/tepal.1"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/GUIDE.md", "docs/DESIGN.md", "docs/FORMATS.md", "docs/RESULTS.md", "docs/PERFORMANCE.md", "man/tepal.1"]
 # Of other programs, or of our scripts.
 FOREIGN_FLAGS = {"--no", "--cflags", "--libs", "--logdir", "--write", "--recursive"}
 PATH = re.compile(r"`((?:src|cli|include|examples|tests|tools|bench|docs|man)/[\w./-]+)`|\]\(([^)#\s]+)[^)]*\)")

@@ -29,13 +29,15 @@ NAMES = [
     "input_192",
 ]
 KERAS = [name for name in NAMES if name != "infer_b2_192"]
+TORCH = [name for name in NAMES if name not in ("finetune_b0_192", "input_192")]
+INFERENCE = [name for name in NAMES if name.startswith("infer_")]
 PEERS = [
     ("keras fit", ["keras_peer.py", "fit"], KERAS),
     ("keras xla", ["keras_peer.py", "xla"], ["frozen_train_b0_192", "full_train_b0_192", "infer_b0_192"]),
-    ("torch eager", ["torch_peer.py", "eager"], NAMES),
-    ("torch compile", ["torch_peer.py", "compile"], NAMES),
-    ("onnxruntime", ["engine_peer.py", "onnxruntime"], NAMES),
-    ("openvino", ["engine_peer.py", "openvino"], NAMES),
+    ("torch eager", ["torch_peer.py", "eager"], TORCH),
+    ("torch compile", ["torch_peer.py", "compile"], TORCH),
+    ("onnxruntime", ["engine_peer.py", "onnxruntime"], INFERENCE),
+    ("openvino", ["engine_peer.py", "openvino"], INFERENCE),
 ]
 
 
@@ -73,7 +75,8 @@ def main():
             if key[0] in names:
                 print(json.dumps({"name": key[0], "who": key[1], "images_per_s": value}), flush=True)
         for who, command, can in PEERS:
-            for line in lines([python, HERE / command[0], command[1], *[name for name in names if name in can]]):
+            wanted = [name for name in names if name in can]
+            for line in lines([python, HERE / command[0], command[1], *wanted]) if wanted else ():
                 found[line["name"], who] = line["images_per_s"]
                 print(json.dumps(line), flush=True)
     table(found, names)
