@@ -5,8 +5,7 @@
  *   flags.c     words of the command line into an option struct
  *   help.c      the options as --help shows them; what was probably meant
  *   screen.c    log lines and the progress bar
- *   commands.c  the commands; demo.c, device_table.c, models.c: `tepal demo`, `tepal devices`,
- * those that look at one network
+ *   commands.c  the commands; some more are in demo.c, device_table.c and models.c
  *
  * Includes tepal.h and the C library only. Tables and CSV go to standard output, everything else to
  * standard error.

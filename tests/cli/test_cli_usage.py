@@ -150,6 +150,11 @@ class Usage(CliTest):
             if line[2:5] in ("tpu", "gpu", "cpu"):
                 self.assertRegex(line, r"^[* ] \w+ +(not used: .+|.+; \d+ replicas?.*)$")
         self.assertEqual(sum(line.startswith("* ") for line in lines), 2)  # the chosen one and the legend
+        for line in lines:  # asked for by name, what is not there is an error with the same reason
+            name, _, reason = line[2:].partition("  not used: ")
+            if reason and name.strip():
+                self.bad(DEVICE, [f"device: {name.strip()}: {reason}"], *self.train_words("--device", name.strip()))
+                self.no_run()
         cpu = self.good("devices", "--device", "cpu", "--threads", 1).out
         self.assertRegex(cpu, r"^  cpu  1 thread, .*; 1 replica, [\d.]+ GB memory\n$")
         answer = self.call("devices", "--device", "/no/such.so")

@@ -201,8 +201,20 @@ static int get(const tp__pjrt_client_create *c, int of, int timeout_ms, bool try
   return code;
 }
 
-static struct tp__pjrt_error bad_store = {TP__PJRT_INTERNAL,
-                                          "the store does not answer as it should", false};
+/* Says what was got instead of what is right. */
+static tp__pjrt_error *expect(const char *what, int of, int got, int right)
+{
+  static char text[80];
+  static struct tp__pjrt_error bad = {TP__PJRT_INTERNAL, text, false};
+  snprintf(text, sizeof text, "%s of node %d gives code %d", what, of, got);
+  return got == right ? NULL : &bad;
+}
+
+#define EXPECT(what, of, got, right)                                                               \
+  do {                                                                                             \
+    tp__pjrt_error *bad_ = expect(what, of, got, right);                                           \
+    if (bad_ != NULL) return bad_;                                                                 \
+  } while (0)
 
 /* Tells its own value, waits for the others', and tries what the store has to refuse. */
 static tp__pjrt_error *meet(const tp__pjrt_client_create *args)
@@ -212,15 +224,17 @@ static tp__pjrt_error *meet(const tp__pjrt_client_create *args)
     if (strncmp(o->name, "node_id", o->name_size) == 0) node = (int)o->value.int64;
     if (strncmp(o->name, "num_nodes", o->name_size) == 0) nodes = (int)o->value.int64;
   }
-  if (args->kv_get == NULL || nodes > NODES_MAX) return &bad_store;
+  EXPECT("having a store", node, args->kv_get != NULL && nodes <= NODES_MAX, 1);
   int code = put(args, node);
   if (code != 0) return make_error((tp__pjrt_code)code, "", 0); /* not reached, or refused */
-  bool good = put(args, node) == TP__PJRT_ALREADY_EXISTS;
-  for (int i = 0; i < nodes; i++)
-    good = good && get(args, i, 20000, false) == 0 && get(args, i, 0, true) == 0;
-  good = good && get(args, 99, 10, false) == TP__PJRT_DEADLINE_EXCEEDED &&
-         get(args, 99, 0, true) == TP__PJRT_NOT_FOUND;
-  return good ? NULL : &bad_store;
+  EXPECT("another put", node, put(args, node), TP__PJRT_ALREADY_EXISTS);
+  for (int i = 0; i < nodes; i++) {
+    EXPECT("get", i, get(args, i, 60000, false), 0);
+    EXPECT("try_get", i, get(args, i, 0, true), 0);
+  }
+  EXPECT("get", 99, get(args, 99, 10, false), TP__PJRT_DEADLINE_EXCEEDED);
+  EXPECT("try_get", 99, get(args, 99, 0, true), TP__PJRT_NOT_FOUND);
+  return NULL;
 }
 
 /* ---- client, devices ---- */

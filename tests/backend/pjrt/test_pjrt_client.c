@@ -359,6 +359,58 @@ static void test_wrong_arguments(void **state)
   tp__executable_free(x);
 }
 
+/* What a plugin says of options: older ones take any name, newer ones name the unknown one. */
+static void test_wrong_options(void **state)
+{
+  (void)state;
+  need_client();
+  tp_error err = {0};
+  tp__client *other = NULL;
+  tp__client_option option[] = {{.name = "cpu_device_count", .number = 3},
+                                {.name = "no_such_option", .number = 1}};
+  tp_status status = tp__client_new(plugin, option, 2, &other, &err);
+  if (status == TP_OK)
+    assert_int_equal(tp__client_devices(other), 3);
+  else
+    assert_non_null(strstr(err.text, "no_such_option"));
+  assert_int_equal(status == TP_OK, strcmp(plugin_name, PJRT_CPU_115) != 0);
+  tp__client_free(other);
+}
+
+/* A long run ends after its start has returned, and its event says when. */
+static void test_events(void **state)
+{
+  (void)state;
+  need_client();
+  tp_error err = {0};
+  static const char text[] =
+      "module { func.func public @main(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {\n"
+      "  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]"
+      " : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>\n"
+      "  return %0 : tensor<512x512xf32> } }\n";
+  enum { N = 512, RUNS = 8 };
+  static float ones[N * N], back[N * N];
+  for (int i = 0; i < N * N; i++) ones[i] = 1.0f / N;
+  tp__executable *x = compiled(text, 1);
+  tp__device_buffer *in = put(0, TP__F32, &(tp__shape){2, {N, N}}, ones), *out[RUNS];
+  tp__event *event[RUNS], *read = NULL;
+  for (int i = 0; i < RUNS; i++) /* all are under way before the first is waited for */
+    assert_ok(tp__executable_run(x, &in, 1, &out[i], 1, &event[i], &err));
+  assert_ok(tp__device_buffer_read(out[RUNS - 1], back, sizeof back, &read, &err));
+  tp__device_buffer_free(in); /* what runs keeps what it needs */
+  assert_ok(tp__event_wait(read, &err));
+  for (int i = 0; i < N * N; i++) assert_true(fabsf(back[i] * N - 1) < 1e-4f);
+  for (int i = 0; i < RUNS; i++) {
+    if (i % 2 == 0)
+      assert_ok(tp__event_wait(event[i], &err));
+    else
+      tp__event_free(event[i]);
+    tp__device_buffer_free(out[i]);
+  }
+  assert_ok(tp__event_wait(NULL, &err));
+  tp__executable_free(x);
+}
+
 int main(int argc, char **argv)
 {
   if (argc > 1) plugin_name = argv[1];
@@ -372,6 +424,8 @@ int main(int argc, char **argv)
       cmocka_unit_test(test_donation),
       cmocka_unit_test(test_wrong_modules),
       cmocka_unit_test(test_wrong_arguments),
+      cmocka_unit_test(test_wrong_options),
+      cmocka_unit_test(test_events),
   };
   return cmocka_run_group_tests(tests, open_client, close_client);
 }
