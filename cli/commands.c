@@ -86,7 +86,7 @@ tp_status cli_train(const cli_words *words, tp_error *error)
   if (status == TP_OK)
     status = resume.given != NULL ? tp_train_resume(j.context, resume.given, &result, error)
                                   : tp_train(j.context, &o, &result, error);
-  if (status == TP_OK && !o.dry_run)
+  if (status == TP_OK && !o.dry_run && tp_context_process(j.context) == 0)
     say_result(&j.screen, resume.given != NULL ? resume.given : o.run, &result);
 out:
   tp_options_free(TP_OPTIONS_TRAIN, &o);

@@ -99,6 +99,7 @@ tp_status cli_context(cli_screen *screen, const cli_common *common, tp_context *
   stop_on(SIGINT);
   stop_on(SIGTERM);
   stop_on(SIGHUP);
+  stop_on(SIGUSR1); /* what mpirun and job schedulers pass on before they end a job */
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a file-size limit becomes a message, not a death */
   return TP_OK;

@@ -148,6 +148,11 @@ tp_status tp_devices_find(const tp_context_options *options, tp_devices *devices
                           tp_error *error) TP_CHECKED;
 void tp_devices_free(tp_devices *devices);
 
+/* The number of this process among those that mpirun started to train one network together; 0 also
+ * for one alone. Process 0 writes the files and reports; errors that it reports have no text on the
+ * others. */
+int tp_context_process(const tp_context *context);
+
 /* One line as Keras' progress bar shows it, fitted to `width` columns; writes to text and returns
  * it. */
 char *tp_progress_text(const tp_progress *progress, int width, char *text, size_t size);
@@ -201,7 +206,7 @@ typedef struct tp_train_options {
   const char *run;          /* folder of the run */
   bool overwrite;           /* an existing run folder is replaced */
   const char *image_size;   /* "192" or "HEIGHTxWIDTH" */
-  int batch;                /* per replica: 32 */
+  int batch;                /* per replica (of mpirun: per process): 32 */
   const char *memory_limit; /* "1G": the process stays below it on a CPU: of what full training
                                keeps, as much is computed again as it takes. NULL: no limit */
   int epochs;               /* of the head: 30 */

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 library="gcc libc6-dev make meson ninja-build pkg-config python3 libjpeg62-turbo-dev libspng-dev zlib1g-dev
   libprotobuf-c-dev protobuf-c-compiler libcjson-dev libzip-dev libhdf5-dev libcurl4-openssl-dev libssl-dev
   libcmocka-dev ca-certificates"
-commands="python3-venv python3-pip xz-utils man-db"
+commands="python3-venv python3-pip xz-utils man-db libopenmpi-dev openmpi-bin iproute2"
 developer="clang clang-format clang-tidy cppcheck libclang-rt-dev"
 
 say() { echo "setup: $*"; }

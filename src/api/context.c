@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "model/weights.h"
@@ -15,14 +16,14 @@ void tp_free(void *memory)
 static void pass_line(void *user, tp__level level, const char *text)
 {
   tp_context *c = user;
-  if (c->log_fn != NULL)
+  if (c->log_fn != NULL && tp__group_rank(c->group) == 0)
     c->log_fn(c->user, level == TP__WARNING ? TP_LEVEL_WARNING : TP_LEVEL_INFO, text);
 }
 
 static void pass_progress(void *user, const tp_progress *progress)
 {
   tp_context *c = user;
-  if (c->progress_fn != NULL) c->progress_fn(c->user, progress);
+  if (c->progress_fn != NULL && tp__group_rank(c->group) == 0) c->progress_fn(c->user, progress);
 }
 
 static bool wants_stop(void *user)
@@ -48,6 +49,14 @@ tp_status tp__context_backend(tp_context *c, tp__backend **backend, tp_error *er
   return status;
 }
 
+/* Processes on one machine that were not given processors of their own share them. */
+static int threads_of(int wanted)
+{
+  int processes = (int)tp__group_started(true), usable = tp__processors();
+  if (wanted != 0 || processes == 1 || usable < sysconf(_SC_NPROCESSORS_ONLN)) return wanted;
+  return usable > processes ? usable / processes : 1;
+}
+
 tp_status tp_context_new(const tp_context_options *options, tp_context **context, tp_error *error)
 {
   static const tp_context_options none;
@@ -58,7 +67,7 @@ tp_status tp_context_new(const tp_context_options *options, tp_context **context
   c->progress_fn = o->progress;
   c->user = o->user;
   c->log = (tp__log){.line = pass_line, .user = c};
-  tp_status status = tp__pool_new(o->threads, &c->pool, error);
+  tp_status status = tp__pool_new(threads_of(o->threads), &c->pool, error);
   if (status == TP_OK && o->cache != NULL) {
     c->cache = tp__strdup(o->cache, error);
     status = c->cache == NULL ? TP_ERR_INTERNAL : TP_OK;
@@ -85,10 +94,40 @@ void tp_context_free(tp_context *c)
 {
   if (c == NULL) return;
   if (c->backend != NULL) c->backend->free(c->backend);
+  tp__group_free(c->group);
   tp__pool_free(c->pool);
   free(c->cache);
   free(c->device_name);
   free(c);
+}
+
+tp_status tp__context_group(tp_context *c, tp_error *err)
+{
+  if (c->group != NULL || tp__group_started(false) == 1) return TP_OK;
+  const char *name = c->device_name != NULL ? c->device_name : "auto";
+  bool is_auto = strcmp(name, "auto") == 0 && c->backend == NULL;
+  bool other = c->backend != NULL && strcmp(c->backend->name, "cpu") != 0;
+  if (other || (!is_auto && strcmp(name, "cpu") != 0))
+    return tp__fail(err, TP_ERR_DEVICE,
+                    "device: several processes (mpirun) train on CPUs only: give --device cpu");
+  if (is_auto) {
+    free(c->device_name);
+    c->device_name = tp__strdup("cpu", err);
+    if (c->device_name == NULL) return TP_ERR_INTERNAL;
+  }
+  return tp__group_open(&c->group, err);
+}
+
+tp_status tp__context_alone(const char *job, tp_error *err)
+{
+  if (tp__group_started(false) == 1) return TP_OK;
+  return tp__fail(err, TP_ERR_USAGE,
+                  "only training is done by several processes: %s without mpirun", job);
+}
+
+int tp_context_process(const tp_context *c)
+{
+  return tp__group_rank(c->group);
 }
 
 void tp_context_stop(tp_context *c)

@@ -20,6 +20,7 @@
 struct tp_context {
   tp__pool *pool;
   tp__backend *backend; /* NULL until a job needs it */
+  tp__group *group;     /* of training, once it has begun; NULL: this process alone */
   tp__log log;
   tp__job job;
   tp_log_fn log_fn;
@@ -34,6 +35,10 @@ struct tp_context {
 
 /* The device, opened by the first job that needs one: reading data takes no TPU from anybody. */
 tp_status tp__context_backend(tp_context *context, tp__backend **backend, tp_error *err) TP_CHECKED;
+/* Finds the processes that train together, before each training; their device is the CPUs. */
+tp_status tp__context_group(tp_context *context, tp_error *err) TP_CHECKED;
+/* Errors: TP_ERR_USAGE: this process is one of several, which would all do that job. */
+tp_status tp__context_alone(const char *job, tp_error *err) TP_CHECKED;
 
 /* Fills *path with the file to load weights from for "imagenet", a file or "none" (NULL), fetching
  * a pretrained one; *pretrained: it is the network's official file, whose statistics are special.

@@ -11,27 +11,45 @@
 
 /* ---- training ---- */
 
+/* Of several processes the first one writes the files and tells how it goes. */
+static tp_status fit_here(tp_context *c, const tp_train_options *o, bool resume,
+                          tp_train_result *result, tp_error *error)
+{
+  tp__run_files files;
+  bool first = tp__group_rank(c->group) == 0;
+  tp__job job = c->job;
+  tp__observer observer = {0};
+  tp__fit_options fo = {.train = o, .resume = resume, .observer = &observer};
+  if (first) {
+    tp__run_files_open(&files, o, resume, &c->log);
+    job.log = &files.both;
+    observer = tp__run_files_observer(&files);
+  }
+  char *weights = NULL;
+  tp__backend *backend = NULL;
+  tp_status status = tp__context_backend(c, &backend, error);
+  if (status == TP_OK && first && !resume)
+    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
+  status = tp__group_agree(c->group, status, error); /* the others find them in the cache now */
+  if (status == TP_OK && !first && !resume)
+    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
+  fo.weights = weights;
+  if (status == TP_OK && c->group != NULL) tp__backend_cpu_join(backend, c->group);
+  if (status == TP_OK) status = tp__fit(&job, backend, &fo, result, error);
+  free(weights);
+  return first ? tp__run_files_close(&files, status, error) : status;
+}
+
 static tp_status fit(tp_context *c, const tp_train_options *o, bool resume, tp_train_result *result,
                      tp_error *error)
 {
   tp_error own;
-  tp__run_files files;
   if (error == NULL) error = &own; /* log.txt tells how it ended */
-  tp__run_files_open(&files, o, resume, &c->log);
-  tp__job job = c->job;
-  job.log = &files.both;
-  tp__observer observer = tp__run_files_observer(&files);
-  tp__fit_options fo = {.train = o, .resume = resume, .observer = &observer};
-  char *weights = NULL;
-  tp_status status = TP_OK;
-  tp__backend *backend = NULL;
-  status = tp__context_backend(c, &backend, error);
-  if (status == TP_OK && !resume)
-    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
-  fo.weights = weights;
-  if (status == TP_OK) status = tp__fit(&job, backend, &fo, result, error);
-  free(weights);
-  status = tp__run_files_close(&files, status, error);
+  TP__TRY(tp__context_group(c, error));
+  bool check = !resume && !o->dry_run && tp__group_rank(c->group) == 0;
+  tp_status status = check ? tp__run_folder_check(o, error) : TP_OK;
+  if (status == TP_OK) status = fit_here(c, o, resume, result, error);
+  status = tp__group_end(c->group, status, error);
   if (status == TP_STOPPED) c->stop = 0; /* the wish is fulfilled: the next job runs */
   return status;
 }
@@ -42,7 +60,6 @@ tp_status tp_train(tp_context *c, const tp_train_options *options, tp_train_resu
   if (options->train.count == 0)
     return tp__fail(error, TP_ERR_USAGE,
                     "train: no training data are given; wanted as --train 'DIR/train/*.tfrec'");
-  if (!options->dry_run) TP__TRY(tp__run_folder_check(options, error));
   return fit(c, options, false, result, error);
 }
 
@@ -67,6 +84,7 @@ tp_status tp_train_resume(tp_context *c, const char *run, tp_train_result *resul
 tp_status tp_predict(tp_context *c, const tp_predict_options *options, tp_error *error)
 {
   tp__backend *backend = NULL;
+  TP__TRY(tp__context_alone("predict", error));
   TP__TRY(tp__context_backend(c, &backend, error));
   return tp__predict(&c->job, backend, options, error);
 }
@@ -75,6 +93,7 @@ tp_status tp_evaluate(tp_context *c, const tp_evaluate_options *options, tp_eval
                       tp_error *error)
 {
   tp__backend *backend = NULL;
+  TP__TRY(tp__context_alone("evaluate", error));
   bool files = options->predictions != NULL || options->truth != NULL;
   if (!files) TP__TRY(tp__context_backend(c, &backend, error));
   return tp__evaluate(&c->job, backend, options, evaluation, error);
@@ -95,10 +114,12 @@ void tp_inspection_free(tp_inspection *inspection)
 
 tp_status tp_pack(tp_context *c, const tp_pack_options *options, tp_error *error)
 {
+  TP__TRY(tp__context_alone("pack", error));
   return tp__pack(&c->job, options, error);
 }
 
 tp_status tp_draw(tp_context *c, const tp_draw_options *options, tp_error *error)
 {
+  TP__TRY(tp__context_alone("draw", error));
   return tp__draw(&c->job, options, error);
 }

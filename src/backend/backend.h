@@ -19,6 +19,7 @@
 #ifndef TP_BACKEND_H
 #define TP_BACKEND_H
 
+#include "base/group.h"
 #include "base/pool.h"
 #include "graph/graph.h"
 
@@ -68,6 +69,9 @@ struct tp__backend {
   char device[128]; /* for people: "2 threads, AVX-512" */
   int replicas;     /* 1 on the CPU: the global batch is batch x replicas */
   bool remote;      /* data cross to a device: fewer bytes and fewer waits pay */
+  tp__group *group; /* the processes that train together, NULL: this one alone; borrowed. They then
+                       run every program that has joints (training) at the same time, each with
+                       its own examples, possibly 0; other programs each for itself */
   void (*free)(tp__backend *backend);
 
   /* Copies the tensors (f32) to the device. Returns: state_free. */
@@ -106,6 +110,9 @@ struct tp__backend {
  * avx2, avx512) caps the instruction set; a value that this processor lacks, or a wrong one, is
  * TP_ERR_DEVICE. */
 tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err) TP_CHECKED;
+
+/* Makes the CPUs of a group of processes one device; before anything is compiled. */
+void tp__backend_cpu_join(tp__backend *backend, tp__group *group);
 
 /* Multiply-add peak of this machine in GFLOP/s with the pool's threads and the chosen instruction
  * set, measured for about `seconds`. */

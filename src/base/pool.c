@@ -100,7 +100,7 @@ static void *worker_main(void *arg)
 }
 
 /* Processors by affinity, limited by a cgroup's quota (containers). */
-static int usable_processors(void)
+int tp__processors(void)
 {
   int n = 1;
   cpu_set_t set;
@@ -120,7 +120,7 @@ tp_status tp__pool_new(int threads, tp__pool **pool, tp_error *err)
   if (threads < 0 || threads > 1024)
     return tp__fail(err, TP_ERR_USAGE, "threads must be 0 (all processors) to 1024, not %d",
                     threads);
-  if (threads == 0) threads = usable_processors();
+  if (threads == 0) threads = tp__processors();
   tp__pool *p = tp__calloc(1, sizeof *p, err);
   if (p == NULL) return TP_ERR_INTERNAL;
   p->threads = threads;

@@ -22,8 +22,11 @@ typedef void (*tp__index_fn)(void *arg, size_t index, int worker);
  * is none now. Called by several threads at the same time. */
 typedef bool (*tp__work_fn)(void *arg, int worker);
 
-/* threads >= 1 in all, the caller's included; 0: as many as processors this process may use
- * (affinity and cgroup quota counted). Returns: tp__pool_free. */
+/* Processors that this process may use (affinity and cgroup quota counted). */
+int tp__processors(void);
+
+/* threads >= 1 in all, the caller's included; 0: as many as tp__processors. Returns: tp__pool_free.
+ */
 tp_status tp__pool_new(int threads, tp__pool **pool, tp_error *err) TP_CHECKED;
 void tp__pool_free(tp__pool *pool);
 int tp__pool_threads(const tp__pool *pool);

@@ -86,9 +86,10 @@ static tp_status settle(tp__pipeline *p, struct tp__slot *s, tp_error *err)
     if (good != i) move_row(p, s, i, good);
     good++;
   }
+  if (s->extra > 0 && s->fault[s->n - 1].status != TP_OK) s->extra = 0;
   tp__slot_clear(s);
   pthread_mutex_lock(&p->lock); /* who looks for rows to claim reads them */
-  s->n = s->claimed = good;
+  s->n = s->claimed = good - s->extra;
   pthread_mutex_unlock(&p->lock);
   return TP_OK;
 }
@@ -147,6 +148,7 @@ static tp_status drop_empty_end(tp__pipeline *p, const struct tp__slot *s, bool 
 {
   *dropped = false;
   if (p->options.max_bad_pictures == 0 || s->last || s->step + 2 != p->steps) return TP_OK;
+  if (p->options.processes > 1) return TP_OK;
   struct tp__slot *after = wait_for(p, 1);
   if (after == NULL) return TP_OK;
   for (size_t i = 0; i < after->n; i++)
@@ -173,7 +175,7 @@ tp_status tp__pipeline_next(tp__pipeline *p, tp__batch *batch, tp_error *err)
       return TP_OK;
     }
     TP__TRY(settle(p, s, err));
-    if (s->n > 0) break;
+    if (s->n > 0 || p->options.processes > 1) break;
     if (s->last)
       return tp__fail(err, TP_ERR_DATA,
                       "no picture of the last batches of epoch %lu can be decoded",
@@ -185,6 +187,7 @@ tp_status tp__pipeline_next(tp__pipeline *p, tp__batch *batch, tp_error *err)
   const bool mixes = tp__mixes(&p->options);
   if (mixes) tp__mix(p, s);
   *batch = (tp__batch){.n = (int64_t)s->n,
+                       .total = p->options.processes > 1 ? (int64_t)s->total : (int64_t)s->n,
                        .pixels = s->pixels,
                        .labels = s->labels,
                        .labels_2 = mixes ? s->labels_2 : NULL,
@@ -203,6 +206,25 @@ const tp__bad_record *tp__pipeline_bad(const tp__pipeline *p, size_t *count)
 {
   *count = p->bad_count;
   return p->bad;
+}
+
+uint32_t tp__pipeline_bad_example(const tp__pipeline *p, size_t index)
+{
+  return p->bad_example[index];
+}
+
+tp_status tp__pipeline_add_bad(tp__pipeline *p, uint32_t example, const char *reason, tp_error *err)
+{
+  if (is_listed(p, example)) return TP_OK;
+  if (example >= p->n)
+    return tp__fail(err, TP_ERR_INTERNAL, "another process has left out example %lu, there are %zu",
+                    (unsigned long)example, p->n);
+  if ((int64_t)p->bad_count < p->options.max_bad_pictures) return list_bad(p, example, reason, err);
+  char where[1024];
+  tp__catalog_where(p->options.catalog, example, where, sizeof where);
+  return tp__fail(err, TP_ERR_DATA,
+                  "%s: %s; more than the %lld damaged pictures that max_bad allows", where, reason,
+                  (long long)p->options.max_bad_pictures);
 }
 
 /* ---- meter ---- */

@@ -6,7 +6,9 @@
  * somewhere inside, and lambda becomes what the whole pixels leave. With both, a coin decides for
  * each example. The partner is the next example of the batch, the first for the last: batches are
  * drawn by lot already. All draws are functions of the example's key, and the partner is one of the
- * batch, so results depend neither on threads nor on where a run was stopped.
+ * batch, so results depend neither on threads nor on where a run was stopped. Of several processes
+ * each has a row more than its own for that, which stays unmixed; only where that one is damaged
+ * (max_bad) the partner is another than one process alone would take.
  *
  * The label with the larger share is the first of the two.
  */
@@ -60,11 +62,12 @@ static void mix_line(void *arg, size_t y, int worker)
   const struct mixing *job = arg;
   const tp__pipeline *p = job->p;
   const size_t values = (size_t)p->options.recipe.width * 3, at = y * values, n = job->s->n;
+  const size_t there = n + job->s->extra;
   memcpy(p->unmixed + at, job->s->pixels + at, values * sizeof(float));
   for (size_t i = 0; i < n; i++) {
     const struct tp__mixture *m = &p->mixture[i];
     float *line = job->s->pixels + i * p->row + at;
-    const float *other = (i + 1 < n ? line + p->row : p->unmixed + at);
+    const float *other = (i + 1 < there ? line + p->row : p->unmixed + at);
     if (m->cut) {
       if ((int)y < m->part.y || (int)y >= m->part.y + m->part.h) continue;
       size_t from = (size_t)m->part.x * 3;
@@ -81,7 +84,7 @@ static void mix_labels(const tp__pipeline *p, struct tp__slot *s)
   const int32_t first = s->labels[0];
   for (size_t i = 0; i < s->n; i++) {
     const float share = p->mixture[i].share;
-    s->labels_2[i] = i + 1 < s->n ? s->labels[i + 1] : first;
+    s->labels_2[i] = i + 1 < s->n + s->extra ? s->labels[i + 1] : first;
     s->share[i] = share;
   }
   for (size_t i = 0; i < s->n; i++) {
@@ -99,7 +102,7 @@ void tp__mix(tp__pipeline *p, struct tp__slot *s)
   const double start = tp__now();
   for (size_t i = 0; i < s->n; i++)
     p->mixture[i] = draw(&p->options, (tp__key){{s->keys[2 * i], s->keys[2 * i + 1]}});
-  if (s->n > 1) tp__pool_for(p->pool, (size_t)p->options.recipe.height, mix_line, &job);
+  if (s->n + s->extra > 1) tp__pool_for(p->pool, (size_t)p->options.recipe.height, mix_line, &job);
   mix_labels(p, s);
   const double seconds = tp__now() - start;
   tp__stage_count(p, TP__STAGE_FINISH, seconds);

@@ -64,7 +64,9 @@ static tp_status count_steps(tp__pipeline *p, tp_error *err)
 
 static tp_status make_slots(tp__pipeline *p, tp_error *err)
 {
-  size_t batch = (size_t)p->options.batch, floats;
+  size_t processes = (size_t)p->options.processes, floats;
+  size_t batch = ((size_t)p->options.batch + processes - 1) / processes;
+  if (processes > 1 && tp__mixes(&p->options)) batch++; /* slot.extra */
   size_t h = (size_t)p->options.recipe.height, w = (size_t)p->options.recipe.width;
   if (!tp__mul_size(h, w, &p->row) || !tp__mul_size(p->row, 3, &p->row) ||
       !tp__mul_size(p->row, batch, &floats))
@@ -89,7 +91,7 @@ static tp_status make_slots(tp__pipeline *p, tp_error *err)
 static tp_status make_mixing(tp__pipeline *p, tp_error *err)
 {
   if (!tp__mixes(&p->options)) return TP_OK;
-  p->mixture = tp__calloc((size_t)p->options.batch, sizeof *p->mixture, err);
+  p->mixture = tp__calloc((size_t)p->options.batch + 1, sizeof *p->mixture, err);
   p->unmixed = tp__calloc_aligned(p->row, sizeof *p->unmixed, err);
   return p->mixture != NULL && p->unmixed != NULL ? TP_OK : TP_ERR_INTERNAL;
 }
@@ -120,6 +122,7 @@ tp_status tp__pipeline_new(const tp__pipeline_options *options, tp__pool *pool, 
   tp__pipeline *p = tp__calloc(1, sizeof *p, err);
   if (p == NULL) return TP_ERR_INTERNAL;
   p->options = *options;
+  if (p->options.processes == 0) p->options.processes = 1;
   if (p->options.prefetch == 0) p->options.prefetch = 2;
   p->pool = pool;
   p->log = log;

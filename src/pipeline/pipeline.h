@@ -16,6 +16,7 @@
 #ifndef TP_PIPELINE_H
 #define TP_PIPELINE_H
 
+#include "base/group.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "data/catalog.h"
@@ -26,8 +27,10 @@ typedef enum tp__cache { TP__CACHE_NONE, TP__CACHE_ENCODED, TP__CACHE_PIXELS } t
 typedef struct tp__pipeline_options {
   const tp__catalog *catalog; /* borrows */
   tp__image_recipe recipe;
-  int batch;     /* examples in a batch; the last of an epoch may be smaller */
-  bool training; /* augmentation and shuffling; else the records' order, no augmentation */
+  int batch;              /* examples in a batch; the last of an epoch may be smaller */
+  int process, processes; /* of a batch's rows, those of this process are made (group.h), which may
+                             be none; processes 0: all */
+  bool training;          /* augmentation and shuffling; else the records' order, no augmentation */
   uint64_t seed;
   int64_t shuffle; /* size of the shuffle buffer; 0: order of the files, -1: whole set. Only when
                       training */
@@ -50,6 +53,7 @@ typedef struct tp__pipeline_options {
 /* One batch; everything is borrowed until the next call on the pipeline. */
 typedef struct tp__batch {
   int64_t n;
+  int64_t total;           /* rows of all processes; 0 after the last batch */
   const float *pixels;     /* [n,height,width,3], 0...255 */
   const int32_t *labels;   /* [n]; -1: none */
   const int32_t *labels_2; /* [n], where examples are mixed: of the part with the smaller share */
@@ -91,12 +95,17 @@ tp_status tp__pipeline_seek(tp__pipeline *pipeline, uint32_t epoch, int64_t step
  * record and byte (TP_ERR_DATA), the first in the order of the rows; the same error again on the
  * next call. With max_bad_pictures the example is left out instead, rows keep their order, and it
  * is listed (tp__pipeline_bad). A batch is never empty: one without a good picture is passed over,
- * and if it was the epoch's last, the one before it is marked as the last. */
+ * and if it was the epoch's last, the one before it is marked as the last; but with several
+ * processes every batch is delivered, for the others may have rows of it. */
 tp_status tp__pipeline_next(tp__pipeline *pipeline, tp__batch *batch, tp_error *err) TP_CHECKED;
 
 /* What max_bad_pictures let pass in batches that were delivered, each picture once, in the order
  * they were met. Borrowed until the next call on the pipeline. */
 const tp__bad_record *tp__pipeline_bad(const tp__pipeline *pipeline, size_t *count);
+uint32_t tp__pipeline_bad_example(const tp__pipeline *pipeline, size_t index);
+/* Lists what another process has met, unless it is listed. Errors: more than max_bad_pictures. */
+tp_status tp__pipeline_add_bad(tp__pipeline *pipeline, uint32_t example, const char *reason,
+                               tp_error *err) TP_CHECKED;
 
 /* Adds up since the last reset. */
 void tp__pipeline_meter(tp__pipeline *pipeline, tp__meter *meter, bool reset);

@@ -52,14 +52,18 @@ static void plan_batch(tp__pipeline *p)
   struct tp__slot *s = &p->slot[(p->first + p->planned) % p->slots];
   size_t start = (size_t)p->plan_step * (size_t)p->options.batch;
   size_t rest = (size_t)p->examples - start;
+  int64_t first, end;
   tp__slot_clear(s);
   s->epoch = p->plan_epoch;
   s->step = p->plan_step;
   s->last = p->plan_step + 1 == p->steps;
-  s->n = s->left = rest < (size_t)p->options.batch ? rest : (size_t)p->options.batch;
+  s->total = rest < (size_t)p->options.batch ? rest : (size_t)p->options.batch;
+  tp__group_rows(p->options.process, p->options.processes, (int64_t)s->total, &first, &end);
+  s->extra = p->options.processes > 1 && end > first && tp__mixes(&p->options);
+  s->n = s->left = (size_t)(end - first) + s->extra;
   s->claimed = 0;
   for (size_t i = 0; i < s->n; i++) {
-    uint32_t example = p->order[start + i];
+    uint32_t example = p->order[start + ((size_t)first + i) % s->total];
     tp__key key = tp__key_of(p->options.seed, s->epoch, example);
     s->example[i] = example;
     s->labels[i] = tp__catalog_record(p->options.catalog, example)->label;
@@ -152,6 +156,7 @@ bool tp__stage_work(void *arg, int worker)
 {
   tp__pipeline *p = arg;
   size_t row;
+  bool planned = false;
   pthread_mutex_lock(&p->lock);
   struct tp__slot *s = claim(p, &row);
   if (s == NULL && may_plan(p)) {
@@ -162,13 +167,14 @@ bool tp__stage_work(void *arg, int worker)
       return true;
     }
     plan_batch(p);
+    planned = true;
     s = claim(p, &row);
     pthread_mutex_unlock(&p->lock);
     tp__pool_wake(p->pool);
   } else {
     pthread_mutex_unlock(&p->lock);
   }
-  if (s == NULL) return false;
+  if (s == NULL) return planned; /* a batch without rows of this process */
   fill_row(p, s, row, worker);
   pthread_mutex_lock(&p->lock);
   bool done = --s->left == 0;

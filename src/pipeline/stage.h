@@ -27,6 +27,8 @@ struct tp__slot {
   uint32_t epoch;
   int64_t step;
   size_t n, claimed, left; /* rows in all, given to a thread, not done yet */
+  size_t total;            /* rows of all processes */
+  size_t extra; /* 1: a row of another process stands behind, the partner of the last (mix.c) */
   bool last;
   float *pixels;           /* [batch,H,W,3] */
   int32_t *labels;         /* [batch] */

@@ -43,6 +43,7 @@ typedef struct tp__progress_state {
   int64_t iteration; /* updates of this phase's optimizer */
   int64_t data;      /* fingerprint of the examples: a run goes on with what it began with */
   bool finished;     /* nothing is left to do */
+  int64_t batch;     /* examples of a step over all replicas; 0: not told, by older versions */
   tp__early_stopping stopping;
   tp__plateau plateau;
   tp__best best;

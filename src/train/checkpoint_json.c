@@ -80,6 +80,10 @@ static const field state_fields[] = {
     FIELD(tp__progress_state, FIELD_DOUBLE, seconds),
 };
 
+static const field batch_field[] = {
+    FIELD(tp__progress_state, FIELD_INT64, batch),
+};
+
 static const field row_fields[] = {
     FIELD(tp__history_row, FIELD_INT, epoch),
     FIELD(tp__history_row, FIELD_INT, phase),
@@ -137,6 +141,7 @@ static bool put_progress(cJSON *root, const tp__progress_state *p)
 {
   cJSON *state = cJSON_AddObjectToObject(root, "progress");
   if (!put_fields(state, p, state_fields, COUNT(state_fields))) return false;
+  if (!put_fields(state, p, batch_field, 1)) return false;
   if (!put_values(cJSON_AddObjectToObject(state, "best_value"), p->best_value)) return false;
   cJSON *history = cJSON_AddArrayToObject(state, "history");
   for (size_t i = 0; i < p->n_history; i++) {
@@ -255,6 +260,8 @@ static tp_status get_progress(const cJSON *root, tp__progress_state *p, tp_error
   if (!cJSON_IsObject(state))
     return tp__fail(err, TP_ERR_DATA, "holds no training state: it can predict, not be resumed");
   TP__TRY(get_fields(state, p, state_fields, COUNT(state_fields), err));
+  if (cJSON_HasObjectItem(state, batch_field[0].name))
+    TP__TRY(get_fields(state, p, batch_field, 1, err));
   TP__TRY(get_values(cJSON_GetObjectItemCaseSensitive(state, "best_value"), p->best_value, err));
   const cJSON *history = cJSON_GetObjectItemCaseSensitive(state, "history"), *item = NULL;
   if (!cJSON_IsArray(history) || cJSON_GetArraySize(history) > HISTORY_MAX)
@@ -267,7 +274,8 @@ static tp_status get_progress(const cJSON *root, tp__progress_state *p, tp_error
     TP__TRY(tp__history_add(p, &row, err));
   }
   bool sane = p->phase >= 0 && p->phase <= 1 && p->epoch >= 0 && p->step >= 0 &&
-              p->iteration >= 0 && p->phase_start >= 0 && p->phase_start <= p->epoch + 1;
+              p->iteration >= 0 && p->phase_start >= 0 && p->phase_start <= p->epoch + 1 &&
+              p->batch >= 0 && p->batch <= INT32_MAX;
   return sane ? TP_OK : bad("progress", err);
 }
 

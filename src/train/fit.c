@@ -37,6 +37,7 @@ static void fill_result(const tp__fitter *f, tp_train_result *result)
  * of 0 epochs, or only NaN). */
 static tp_status export_best(tp__fitter *f, tp_error *err)
 {
+  if (!tp__fitter_reports(f)) return TP_OK;
   char *best = tp__fitter_path(f, "best.safetensors"), *out = tp__fitter_path(f, "best.h5");
   tp__identity identity = {0};
   tp__tensors weights = {0};
@@ -55,6 +56,7 @@ static tp_status export_best(tp__fitter *f, tp_error *err)
 /* A run that was killed after its last checkpoint but before best.h5 gets that file now. */
 static tp_status finish_export(tp__fitter *f, tp_error *err)
 {
+  if (!tp__fitter_reports(f)) return TP_OK;
   char *path = tp__fitter_path(f, "best.h5");
   if (path == NULL) return tp__no_memory(err, 64);
   tp_status status = tp__is_file(path) ? TP_OK : export_best(f, err);
@@ -98,7 +100,7 @@ static void say_device(const tp__fitter *f)
     tp__say(f->job->log, "device %s: %s; batch %d%s", b->name, b->device, f->batch, bytes);
   else
     tp__say(f->job->log, "device %s: %s; %d replicas, batch %d on each, %d in all%s", b->name,
-            b->device, b->replicas, f->batch / b->replicas, f->batch, bytes);
+            b->device, b->replicas, (f->batch + b->replicas - 1) / b->replicas, f->batch, bytes);
 }
 
 static tp_status start(tp__fitter *f, tp_error *err)
@@ -151,7 +153,9 @@ tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_option
   tp_error own;
   tp__fitter f = {.job = job, .backend = backend, .options = options, .o = options->train};
   if (err == NULL) err = &own;
-  tp_status status = tp__fitter_setup(&f, err);
+  tp__group *group = backend->group;
+  tp_status status = tp__group_agree(group, tp__fitter_setup(&f, err), err);
+  if (status == TP_OK) status = tp__fitter_same_start(&f, err);
   if (status == TP_OK && options->resume && f.state.finished) {
     tp__say(job->log, "%s: is finished after %zu epochs: nothing is left to do", f.o->run,
             f.state.n_history);
@@ -159,10 +163,10 @@ tp_status tp__fit(const tp__job *job, tp__backend *backend, const tp__fit_option
     if (status == TP_OK && result != NULL) fill_result(&f, result);
     goto out;
   }
-  if (status == TP_OK) status = start(&f, err);
+  if (status == TP_OK) status = tp__group_agree(group, start(&f, err), err);
   if (status == TP_OK) status = f.o->dry_run ? tp__fitter_dry_run(&f, err) : run_phases(&f, err);
   if (status == TP_ERR_DATA && f.learner != NULL && !isfinite(f.metrics.loss_sum))
-    status = end_on_nan(&f, err);
+    status = tp__group_agree(group, end_on_nan(&f, err), err);
   if (status == TP_OK && result != NULL) fill_result(&f, result);
   if (status == TP_ERR_DEVICE && (options->resume || f.saves > 1))
     tp__warn(job->log, "the last checkpoint is whole: go on with tepal train --resume %s",

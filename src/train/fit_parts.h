@@ -48,9 +48,15 @@ typedef struct tp__fitter {
   tp__flight *flight; /* [flights], a ring: some in flight while the next is prepared */
   int flights;        /* twice the steps of one call of the device */
   int turn;           /* the one to take next; it is not open */
-  int batch;
-  bool bytes;        /* pixels may cross to a device as 8 bits */
-  int accumulate;    /* 0: auto */
+  int batch;          /* of all replicas and processes */
+  int rows;           /* most of this process */
+  bool bytes;         /* pixels may cross to a device as 8 bits */
+  int accumulate;     /* 0: auto */
+  /* several processes: what they agreed on in the last step */
+  bool stop, save;
+  size_t train_bad, val_bad; /* pictures left out that all know of */
+  tp__judgement *judged;     /* [rows] */
+  tp__buffer all_judged;
   double saved_at;   /* tp__now() of the last checkpoint */
   int saves;         /* checkpoints written by this process */
   double compute;    /* seconds in the device's run, this epoch */
@@ -80,6 +86,20 @@ tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_settle(tp__fitter *f, tp_error *err) TP_CHECKED;
 tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err) TP_CHECKED;
 float tp__fitter_rate(const tp__fitter *f); /* of the next step */
+
+/* fit_group.c: several processes; each of these does the plain thing where there is one. */
+bool tp__fitter_reports(const tp__fitter *f); /* this one writes files */
+bool tp__fitter_stopped(const tp__fitter *f);
+bool tp__fitter_save_due(tp__fitter *f);
+/* After the next batch was read with that status: its total, what the others wish, and the first
+ * failure of any of them. */
+tp_status tp__fitter_meet(tp__fitter *f, tp__pipeline *input, tp_status status, tp__batch *b,
+                          tp_error *err) TP_CHECKED;
+/* Adds what has landed to its metrics, of all processes. */
+tp_status tp__fitter_count(tp__fitter *f, const tp__flight *x, tp_error *err) TP_CHECKED;
+/* They have the same data and options; they have come to the same weights. */
+tp_status tp__fitter_same_start(tp__fitter *f, tp_error *err) TP_CHECKED;
+tp_status tp__fitter_same_weights(tp__fitter *f, tp_error *err) TP_CHECKED;
 
 /* fit_save.c */
 tp_status tp__fitter_sync(tp__fitter *f, tp_error *err) TP_CHECKED; /* device -> weights */

@@ -115,7 +115,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
       .head_factor = f->state.phase == 0 ? 1 : (float)f->o->fine_tune_head_factor,
       .label_smoothing = (float)f->o->label_smoothing,
       .mixes = f->o->mixup > 0 || f->o->cutmix > 0,
-      .batch = f->batch,
+      .batch = f->rows,
       .whole = f->backend->remote && tp__pipeline_varies(f->train_input),
       .bytes = f->bytes,
       .bf16 = strcmp(f->o->precision, "bf16") == 0,
@@ -227,10 +227,8 @@ static tp_status train_epoch(tp__fitter *f, double *seconds, tp_error *err)
       send_progress(f, now - start, s->examples, false);
       told = now;
     }
-    if (tp__job_stopped(f->job)) return stop_here(f, now - start, err);
-    bool save = f->o->checkpoint_minutes > 0 && s->step < steps &&
-                now - f->saved_at > 60 * f->o->checkpoint_minutes;
-    if (save) TP__TRY(save_inside_epoch(f, now - start, err));
+    if (tp__fitter_stopped(f)) return stop_here(f, now - start, err);
+    if (s->step < steps && tp__fitter_save_due(f)) TP__TRY(save_inside_epoch(f, now - start, err));
   }
   TP__TRY(tp__fitter_settle(f, err));
   if (!isfinite(f->metrics.loss_sum)) return not_a_number(f, err);
@@ -299,6 +297,7 @@ static tp_status finish_epoch(tp__fitter *f, double train_seconds, bool *stop, t
   tp__history_row row;
   fill_row(f, train_seconds, &row);
   TP__TRY(tp__fitter_sync(f, err));
+  TP__TRY(tp__fitter_same_weights(f, err));
   TP__TRY(tp__history_add(s, &row, err));
   TP__TRY(run_callbacks(f, &row, stop, err));
   TP__TRY(tp__learner_swap_averages(f->learner, err));

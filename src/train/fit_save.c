@@ -26,6 +26,8 @@ tp_status tp__fitter_sync(tp__fitter *f, tp_error *err)
 
 tp_status tp__fitter_save(tp__fitter *f, tp_error *err)
 {
+  f->state.batch = f->batch;
+  if (!tp__fitter_reports(f)) return tp__fitter_sync(f, err);
   tp__tensors slots = {0};
   char *path = tp__fitter_path(f, "last.safetensors");
   tp_status status = path == NULL ? tp__no_memory(err, 64) : tp__fitter_sync(f, err);
@@ -58,7 +60,8 @@ tp_status tp__fitter_list_bad(tp__fitter *f, tp_error *err)
     if (status == TP_OK) status = tp__bad_records_print(bad, n, &text, err);
     count += n;
   }
-  char *path = count > 0 ? tp__fitter_path(f, "bad-records.tsv") : NULL;
+  bool write = count > 0 && tp__fitter_reports(f);
+  char *path = write ? tp__fitter_path(f, "bad-records.tsv") : NULL;
   if (status == TP_OK && path != NULL) status = tp__file_write(path, text.data, text.size, err);
   if (status == TP_OK && path != NULL)
     tp__warn(f->job->log, "%zu damaged records were left out; they are listed in %s", count, path);
@@ -69,6 +72,8 @@ tp_status tp__fitter_list_bad(tp__fitter *f, tp_error *err)
 
 tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err)
 {
+  if (!tp__fitter_reports(f)) return TP_OK;
+  f->state.batch = f->batch;
   tp__progress_state s = f->state;
   s.history = NULL;
   s.n_history = s.history_capacity = 0;
@@ -84,6 +89,7 @@ tp_status tp__fitter_save_best(tp__fitter *f, tp_error *err)
 
 tp_status tp__fitter_save_finished(tp__fitter *f, tp_error *err)
 {
+  if (!tp__fitter_reports(f)) return TP_OK;
   char *best = tp__fitter_path(f, "best.safetensors"),
        *last = tp__fitter_path(f, "last.safetensors");
   tp__identity identity = {0};

@@ -160,7 +160,9 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
     TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p.recipe,
                                (const tp__catalog *[]){f->train, f->val}, &f->bytes, err));
   size_t n = tp__catalog_count(f->train);
-  TP__TRY(tp__feature_memory_init(&f->train_features, n, f->batch, err));
+  p.process = tp__group_rank(f->backend->group);
+  p.processes = tp__group_size(f->backend->group);
+  TP__TRY(tp__feature_memory_init(&f->train_features, n, f->rows, err));
   p.known = f->train_features.known;
   TP__TRY(tp__fill_parse("rotate_fill", o->rotate_fill, &p.recipe.fill, err));
   TP__TRY(tp__data_pipeline(&o->data, f->train, &p, err));
@@ -168,7 +170,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   if (status != TP_OK) return tp__at(err, status, "training set");
   if (f->val == NULL) return TP_OK;
   n = tp__catalog_count(f->val);
-  TP__TRY(tp__feature_memory_init(&f->val_features, n, f->batch, err));
+  TP__TRY(tp__feature_memory_init(&f->val_features, n, f->rows, err));
   p.known = f->val_features.known;
   p.catalog = f->val;
   p.prefetch = 1; /* memory; one batch ahead keeps all threads busy */
@@ -272,8 +274,27 @@ static tp_status make_scratch(tp__fitter *f, tp_error *err)
   TP__TRY(tp__fitter_make_flights(f, err));
   TP__TRY(tp__metrics_init(&f->metrics, (int)classes, err));
   TP__TRY(tp__metrics_init(&f->val_metrics, (int)classes, err));
+  f->judged = tp__calloc((size_t)f->rows, sizeof *f->judged, err);
+  if (f->judged == NULL) return TP_ERR_INTERNAL;
+  tp__buffer_init(&f->all_judged, SIZE_MAX);
   return tp__class_weights_make(f->o->class_weights, f->train, (int)classes, f->job->log,
                                 f->class_weight, &f->weighted, err);
+}
+
+/* A run keeps the batch that it began with, whatever replicas and processes share it now: rates and
+ * schedule were made for it. */
+static void set_batch(tp__fitter *f)
+{
+  int processes = tp__group_size(f->backend->group);
+  f->batch = f->o->batch * f->backend->replicas;
+  if (f->state.batch > 0 && f->state.batch != f->batch) {
+    tp__say(f->job->log,
+            "the run's batch of %lld examples is kept, not %d for each of %d replica%s",
+            (long long)f->state.batch, f->o->batch, f->backend->replicas,
+            f->backend->replicas == 1 ? "" : "s");
+    f->batch = (int)f->state.batch;
+  }
+  f->rows = (f->batch + processes - 1) / processes;
 }
 
 tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
@@ -292,13 +313,14 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   spec->name = o->model;
   spec->dropout = (float)o->dropout;
   spec->official_preprocessing = f->options->pretrained && tp__model_has_official(o->model);
-  f->batch = o->batch * f->backend->replicas;
   tp_status status = open_data(f, &names, err);
   tp__labels_free(&names);
+  if (status == TP_OK && f->options->resume) status = read_checkpoint(f, err);
+  if (status == TP_OK) set_batch(f);
   if (status == TP_OK) status = open_inputs(f, err);
   if (status == TP_OK) status = check_schedules(f, err);
   if (status == TP_OK) status = make_scratch(f, err);
-  if (status == TP_OK) status = f->options->resume ? read_checkpoint(f, err) : open_network(f, err);
+  if (status == TP_OK && !f->options->resume) status = open_network(f, err);
   if (status == TP_OK) f->state.data = fingerprint(f);
   return status;
 }
@@ -322,4 +344,6 @@ void tp__fitter_free(tp__fitter *f)
   tp__progress_state_free(&f->state);
   tp__identity_free(&f->identity);
   free(f->class_weight);
+  free(f->judged);
+  tp__buffer_free(&f->all_judged);
 }

@@ -11,7 +11,7 @@
 
 tp_status tp__fitter_make_flights(tp__fitter *f, tp_error *err)
 {
-  size_t batch = (size_t)f->batch, classes = (size_t)f->identity.spec.classes;
+  size_t batch = (size_t)f->rows, classes = (size_t)f->identity.spec.classes;
   f->flights = 2 * (f->backend->remote ? f->o->steps_per_execution : 1);
   f->flight = tp__calloc((size_t)f->flights, sizeof *f->flight, err);
   if (f->flight == NULL) return TP_ERR_INTERNAL;
@@ -47,9 +47,7 @@ static tp_status land(tp__fitter *f, tp__flight *x, tp_error *err)
   if (!x->open) return TP_OK;
   x->open = false;
   TP__TRY(tp__learner_wait(f->learner, x->pending, err));
-  tp__metrics_add(x->metrics, x->n, x->scores, x->labels, x->losses,
-                  x->weighted ? x->weights : NULL);
-  return TP_OK;
+  return tp__fitter_count(f, x, err);
 }
 
 tp_status tp__fitter_settle(tp__fitter *f, tp_error *err)
@@ -107,13 +105,16 @@ static tp_status score(tp__fitter *f, const tp__batch *b, tp__flight *x, tp_erro
 
 tp_status tp__fitter_step(tp__fitter *f, int64_t *n, tp_error *err)
 {
-  tp__batch b;
-  TP__TRY(tp__pipeline_next(f->train_input, &b, err));
-  *n = b.n;
-  if (b.n == 0) return TP_OK; /* the end of the epochs that were sought for */
+  tp__batch b = {0};
+  tp_status status = tp__pipeline_next(f->train_input, &b, err);
+  bool ended = b.total == 0; /* the epochs that were sought for */
+  TP__TRY(tp__fitter_meet(f, f->train_input, status, &b, err));
+  *n = b.total;
+  if (ended) return TP_OK;
   /* A batch whose pictures are all damaged is passed over: the last one delivered ends the epoch.
    */
   f->state.step = b.last ? tp__pipeline_steps(f->train_input) : b.step + 1;
+  if (b.total == 0) return TP_OK;
   tp__flight *x = board(f, &b, &f->metrics);
   x->weighted = f->weighted;
   for (int64_t i = 0; i < b.n; i++) x->weights[i] = f->class_weight[b.labels[i]];
@@ -152,17 +153,18 @@ tp_status tp__fitter_validate(tp__fitter *f, int64_t most_steps, tp_error *err)
   if (most_steps > 0 && steps > most_steps) steps = most_steps;
   double start = tp__now();
   for (int64_t s = 0; s < steps; s++) {
-    tp__batch b;
-    TP__TRY(tp__pipeline_next(f->val_input, &b, err));
-    if (b.n > 0) {
+    tp__batch b = {0};
+    tp_status status = tp__pipeline_next(f->val_input, &b, err);
+    TP__TRY(tp__fitter_meet(f, f->val_input, status, &b, err));
+    if (b.total > 0) {
       tp__flight *x = board(f, &b, &f->val_metrics);
       x->weighted = false;
-      TP__TRY(score(f, &b, x, err));
+      if (b.n > 0) TP__TRY(score(f, &b, x, err));
       TP__TRY(begun(f, err));
     }
     if (s + 1 == steps) TP__TRY(tp__fitter_settle(f, err));
-    if (b.n > 0 || s + 1 == steps) send_progress(f, s + 1, steps, tp__now() - start);
-    if (tp__job_stopped(f->job)) return TP_STOPPED;
+    if (b.total > 0 || s + 1 == steps) send_progress(f, s + 1, steps, tp__now() - start);
+    if (tp__fitter_stopped(f)) return TP_STOPPED;
   }
   return TP_OK;
 }

@@ -361,7 +361,7 @@ static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const 
                       float rate, int64_t iteration, float *losses, float *scores,
                       tp__pending **pending, tp_error *err)
 {
-  float number = (float)(iteration + 1), share = 1.0f / (float)b->n;
+  float number = (float)(iteration + 1), share = 1.0f / (float)(b->total > 0 ? b->total : b->n);
   float head_rate = l->head_factor * rate;
   for (int64_t i = 0; i < b->n; i++)
     l->example_weights[i] = weights != NULL ? weights[i] * share : share;

@@ -54,9 +54,10 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *optio
 void tp__learner_free(tp__learner *learner);
 
 /* One update from a batch. weights [n]: factors of the examples' losses (class weights), NULL: 1.
- * The gradient is that of sum(weight x loss) / n. iteration: 0 for the optimizer's first update.
- * losses [n] (unweighted) and scores [n,classes] (logits) are those before the update, and are
- * there after tp__learner_wait; the batch and the weights may change at once. */
+ * The gradient is that of sum(weight x loss) / n, n over all processes. iteration: 0 for the
+ * optimizer's first update. losses [n] (unweighted) and scores [n,classes] (logits) are those
+ * before the update, and are there after tp__learner_wait; the batch and the weights may change at
+ * once. */
 tp_status tp__learner_step(tp__learner *learner, const tp__batch *batch, const float *weights,
                            float rate, int64_t iteration, float *losses, float *scores,
                            tp__pending **pending, tp_error *err) TP_CHECKED;

@@ -46,19 +46,33 @@ void tp__metrics_add_one(tp__metrics *m, int label, int prediction)
   m->right++;
 }
 
+void tp__metrics_judge(const tp__metrics *m, const float *scores, int label, float loss,
+                       float weight, tp__judgement *judgement)
+{
+  int before = 0; /* classes that would be named before the label */
+  for (int c = 0; c < m->classes; c++)
+    before += scores[c] > scores[label] || (scores[c] == scores[label] && c < label);
+  *judgement = (tp__judgement){.loss = (double)loss * (double)weight,
+                               .label = label,
+                               .prediction = tp__argmax(scores, m->classes),
+                               .in_5 = before < 5 && !isnan(scores[label])};
+}
+
+void tp__metrics_count(tp__metrics *m, const tp__judgement *j)
+{
+  tp__metrics_add_one(m, j->label, j->prediction);
+  m->right_5 += j->in_5;
+  m->loss_sum += j->loss;
+}
+
 void tp__metrics_add(tp__metrics *m, int64_t n, const float *scores, const int32_t *labels,
                      const float *losses, const float *weights)
 {
   for (int64_t i = 0; i < n; i++) {
-    const float *row = scores + i * m->classes;
-    int label = labels[i];
-    tp__metrics_add_one(m, label, tp__argmax(row, m->classes));
-    int before = 0; /* classes that would be named before the label */
-    for (int c = 0; c < m->classes; c++)
-      before += row[c] > row[label] || (row[c] == row[label] && c < label);
-    if (before < 5 && !isnan(row[label])) m->right_5++;
-    if (losses != NULL)
-      m->loss_sum += (double)losses[i] * (weights != NULL ? (double)weights[i] : 1.0);
+    tp__judgement j;
+    tp__metrics_judge(m, scores + i * m->classes, labels[i], losses != NULL ? losses[i] : 0,
+                      weights != NULL ? weights[i] : 1, &j);
+    tp__metrics_count(m, &j);
   }
 }
 

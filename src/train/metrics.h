@@ -30,6 +30,15 @@ int tp__argmax(const float *scores, int classes);
  * NULL, weights [n] or NULL (1 each; they act on the loss only). */
 void tp__metrics_add(tp__metrics *m, int64_t n, const float *scores, const int32_t *labels,
                      const float *losses, const float *weights);
+/* What one row of them comes to, and adding that up: rows of other processes come as this. */
+typedef struct tp__judgement {
+  double loss; /* weighted */
+  int32_t label, prediction, in_5, padding;
+} tp__judgement;
+void tp__metrics_judge(const tp__metrics *m, const float *scores, int label, float loss,
+                       float weight, tp__judgement *judgement);
+void tp__metrics_count(tp__metrics *m, const tp__judgement *judgement);
+
 /* One prediction alone, for CSV files. */
 void tp__metrics_add_one(tp__metrics *m, int label, int prediction);
 

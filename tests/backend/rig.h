@@ -90,16 +90,17 @@ static inline void *fill_input(const tp__node *node, int64_t n)
   return x;
 }
 
-/* limit: bytes that the program may take, 0: any. Its status; the rig has no program when it fails.
- */
-static inline tp_status rig_within(rig *made, const tp__graph *g, int threads, int64_t n,
-                                   bool reference, uint64_t limit, tp_error *error)
+/* group: NULL, or the process this one stands for; n is then the examples of all. limit: bytes that
+ * the program may take, 0: any. Its status; the rig has no program when it fails. */
+static inline tp_status rig_make(rig *made, const tp__graph *g, int threads, int64_t n,
+                                 bool reference, tp__group *group, uint64_t limit, tp_error *error)
 {
   tp_error err = {0};
   rig r = {.graph = g, .n = n};
   tp__tensors initial = {0};
   assert_ok(tp__pool_new(threads, &r.pool, &err));
   assert_ok(tp__backend_cpu(r.pool, &r.backend, &err));
+  tp__backend_cpu_join(r.backend, group);
   initial_parameters(g, &initial);
   assert_ok(r.backend->state_new(r.backend, &initial, &r.state, &err));
   tp__tensors_free(&initial);
@@ -118,18 +119,29 @@ static inline tp_status rig_within(rig *made, const tp__graph *g, int threads, i
   return status;
 }
 
-static inline rig rig_new(const tp__graph *g, int threads, int64_t n, bool reference)
+static inline tp_status rig_within(rig *made, const tp__graph *g, int threads, int64_t n,
+                                   bool reference, uint64_t limit, tp_error *error)
+{
+  return rig_make(made, g, threads, n, reference, NULL, limit, error);
+}
+
+static inline rig rig_new_in(const tp__graph *g, int threads, int64_t n, bool reference,
+                             tp__group *group)
 {
   tp_error err = {0};
   rig r;
-  assert_ok(rig_within(&r, g, threads, n, reference, 0, &err));
+  assert_ok(rig_make(&r, g, threads, n, reference, group, 0, &err));
   return r;
 }
 
-/* Examples from...from + n of the inputs into the same rows of the outputs. */
-static inline void rig_run_part(rig *r, int64_t from, int64_t n)
+static inline rig rig_new(const tp__graph *g, int threads, int64_t n, bool reference)
 {
-  tp_error err = {0};
+  return rig_new_in(g, threads, n, reference, NULL);
+}
+
+/* Examples from...from + n of the inputs into the same rows of the outputs. */
+static inline tp_status rig_try_part(rig *r, int64_t from, int64_t n, tp_error *err)
+{
   tp__feed feed[16];
   tp__fetch fetch[64];
   size_t feeds = 0;
@@ -146,7 +158,13 @@ static inline void rig_run_part(rig *r, int64_t from, int64_t n)
     size_t row = tp__per_example(node) ? tp__shape_elements(&node->shape, 1) : 0;
     fetch[o] = (tp__fetch){r->graph->output[o].name, r->output[o] + (size_t)from * row};
   }
-  assert_ok(r->backend->run(r->program, feed, feeds, fetch, r->graph->n_outputs, n, &err));
+  return r->backend->run(r->program, feed, feeds, fetch, r->graph->n_outputs, n, err);
+}
+
+static inline void rig_run_part(rig *r, int64_t from, int64_t n)
+{
+  tp_error err = {0};
+  assert_ok(rig_try_part(r, from, n, &err));
 }
 
 static inline void rig_run(rig *r)

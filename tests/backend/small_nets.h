@@ -147,6 +147,29 @@ static inline void add_training(tp__graph *g, tp__value logits, const char *pref
   output(g, "loss", loss);
 }
 
+/* A dense block by batch statistics: norms of parts of one memory; and two norms of one sum. */
+static inline tp__graph *build_dense(void)
+{
+  tp__graph *g = new_graph();
+  tp__value x = conv(g, "stem", input(g, "x", "N,11,9,3"), "3,3,3,16", 1, 1);
+  for (int i = 0; i < 3; i++) {
+    char name[3][16], in[32], kernel[48];
+    for (int k = 0; k < 3; k++) snprintf(name[k], sizeof name[k], "d%d%c", i, 'a' + k);
+    snprintf(in, sizeof in, "%d", 16 + 12 * i);
+    snprintf(kernel, sizeof kernel, "1,1,%d,20", 16 + 12 * i);
+    tp__value y = activation(g, name[0], batch_norm_full(g, name[0], x, in), TP__ACT_SWISH);
+    y = batch_norm_full(g, name[1], conv(g, name[1], y, kernel, 1, 0), "20");
+    y = conv(g, name[2], activation(g, name[1], y, TP__ACT_SWISH), "3,3,20,12", 1, 1);
+    x = NODE(g, CONCAT, (0), x, y);
+  }
+  tp__value a = batch_norm_full(g, "a", conv(g, "a", x, "1,1,52,24", 1, 0), "24");
+  tp__value b = batch_norm_full(g, "b", conv(g, "b", x, "1,1,52,24", 1, 0), "24");
+  x = activation(g, "t", NODE(g, ADD, (0), a, b), TP__ACT_SWISH);
+  x = NODE(g, MATMUL, (0), NODE(g, GLOBAL_POOL, (0), x), param(g, "head/kernel", "24,4"));
+  add_training(g, x, "");
+  return g;
+}
+
 static const struct small_net small_nets[] = {
     {"EfficientNet's blocks",
      32,

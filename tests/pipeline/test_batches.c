@@ -88,6 +88,63 @@ static void continues_from_any_place(void **state)
   tp__catalog_free(c);
 }
 
+/* The rows of several processes, one behind the other, are the batch; a process may have none.
+ * Where batches are mixed, the partner of a process's last row is another's. */
+static void rows_of_processes(void **state)
+{
+  enum { MOST = 5 };
+  box *b = *state;
+  tp_error err;
+  tp__catalog *c = open_shards(b);
+  tp__pipeline_options o = training(c, BATCH);
+  for (int processes = 2; processes <= MOST; processes++) {
+    tp__pipeline *whole, *part[MOST];
+    o.process = o.processes = 0;
+    o.mixup = processes > 2 ? 0.5f : 0;
+    o.cutmix = processes > 3 ? 1 : 0;
+    assert_ok(tp__pipeline_new(&o, b->pool, NULL, &whole, &err));
+    for (int r = 0; r < processes; r++) {
+      o.process = r;
+      o.processes = processes;
+      assert_ok(tp__pipeline_new(&o, b->pool, NULL, &part[r], &err));
+      assert_int_equal(tp__pipeline_steps(part[r]), STEPS);
+      assert_ok(tp__pipeline_seek(part[r], 0, 0, 2, &err));
+    }
+    for (int step = 0; step < 2 * STEPS; step++) {
+      tp__batch all, own;
+      int64_t rows = 0;
+      assert_ok(tp__pipeline_next(whole, &all, &err));
+      assert_int_equal(all.total, all.n);
+      for (int r = 0; r < processes; r++, rows += own.n) {
+        assert_ok(tp__pipeline_next(part[r], &own, &err));
+        assert_int_equal(own.total, all.n);
+        assert_int_equal(own.epoch, all.epoch);
+        assert_int_equal(own.step, all.step);
+        assert_int_equal(own.last, all.last);
+        assert_true(own.n <= (BATCH + processes - 1) / processes && rows + own.n <= all.n);
+        size_t n = (size_t)own.n, row = SIDE * SIDE * 3;
+        assert_memory_equal(own.pixels, all.pixels + (size_t)rows * row, n * row * sizeof(float));
+        assert_memory_equal(own.keys, all.keys + 2 * rows, n * 2 * sizeof *own.keys);
+        assert_memory_equal(own.labels, all.labels + rows, n * sizeof *own.labels);
+        assert_memory_equal(own.example, all.example + rows, n * sizeof *own.example);
+        assert_int_equal(own.share != NULL, processes > 2);
+        if (own.share == NULL) continue;
+        assert_memory_equal(own.share, all.share + rows, n * sizeof *own.share);
+        assert_memory_equal(own.labels_2, all.labels_2 + rows, n * sizeof *own.labels_2);
+      }
+      assert_int_equal(rows, all.n);
+    }
+    for (int r = 0; r < processes; r++) {
+      tp__batch end;
+      assert_ok(tp__pipeline_next(part[r], &end, &err));
+      assert_int_equal(end.total, 0);
+      tp__pipeline_free(part[r]);
+    }
+    tp__pipeline_free(whole);
+  }
+  tp__catalog_free(c);
+}
+
 /* Without a seek it starts at the beginning and never ends; the last batch of an epoch is the rest.
  */
 static void every_example_once(void **state)
@@ -355,6 +412,7 @@ int main(void)
       cmocka_unit_test(steps_per_epoch),
       cmocka_unit_test_setup_teardown(seeks_while_working, open_box, box_close),
       cmocka_unit_test_setup_teardown(works_while_the_consumer_computes, open_box, box_close),
+      cmocka_unit_test_setup_teardown(rows_of_processes, open_box, box_close),
       cmocka_unit_test_setup_teardown(wrong_options, open_box, box_close),
   };
   return cmocka_run_group_tests_name("batches", tests, NULL, NULL);

@@ -52,6 +52,7 @@ static whole make_whole(void)
       .step = INT64_C(1) << 40,
       .iteration = INT64_C(9007199254740993), /* no double */
       .data = INT64_MIN + 5,
+      .batch = 96,
       .stopping = {.has_best = true, .best = 1.0 / 3, .best_epoch = 4, .wait = 2},
       .plateau = {.has_best = true, .best = -0.0, .wait = 1, .cooling = 3, .multiplier = 0.1 / 3},
       .best = {.has_best = true, .best = 5e-324, .epoch = 8},
@@ -130,6 +131,7 @@ static void assert_same_progress(const tp__progress_state *a, const tp__progress
   assert_same(iteration);
   assert_same(finished);
   assert_same(data);
+  assert_same(batch);
   assert_same(stopping.has_best);
   assert_same(stopping.best);
   assert_same(stopping.best_epoch);
@@ -256,6 +258,7 @@ static void damaged_metadata(void **state)
       {"classes\\\":\\\"3\\\"", "classes\\\":\\\"4\\\"", "\"labels\""},
       {"height\\\":\\\"96\\\"", "height\\\":\\\"9z\\\"", "\"height\""},
       {"finished", "finishes", "\"finished\""},
+      {"batch\\\":\\\"96\\\"", "batch\\\":\\\"-6\\\"", "\"progress\""},
       {"history\\\":[", "hystory\\\":[", "\"history\""},
       {"pixels", "pixals", "is missing"},
       {"{\\\"version", "[\\\"version", "is no checkpoint of tepal"},
@@ -280,6 +283,30 @@ static void damaged_metadata(void **state)
     tp__buffer_free(&file);
   }
   free_whole(&w);
+}
+
+/* Files of versions that did not keep the batch. */
+static void batch_not_told(void **state)
+{
+  box *b = *state;
+  tp_error err = {0};
+  whole w = make_whole(), r;
+  const char *path = box_path(b, "good.safetensors");
+  assert_ok(write_whole(&w, path, &err));
+  tp__buffer file;
+  tp__buffer_init(&file, 1 << 20);
+  assert_ok(tp__file_read(path, &file, &err));
+  uint8_t *at = memmem(file.data, file.size, "batch\\\":", 8);
+  assert_non_null(at);
+  memcpy(at, "hctab", 5);
+  const char *old = box_file(b, "old.safetensors", file.data, file.size);
+  assert_ok(read_whole(&r, old, &err));
+  assert_int_equal(r.progress.batch, 0);
+  r.progress.batch = w.progress.batch;
+  assert_same_progress(&r.progress, &w.progress);
+  free_whole(&r);
+  free_whole(&w);
+  tp__buffer_free(&file);
 }
 
 /* Every byte of the header damaged in turn, and the file cut everywhere: an error or a good read,
@@ -371,9 +398,13 @@ static void a_full_disk_keeps_the_old_file(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      box_test(comes_back_bit_for_bit), box_test(parts),
-      box_test(foreign_files),          box_test(damaged_metadata),
-      box_test(damaged_bytes),          box_test(a_full_disk_keeps_the_old_file),
+      box_test(comes_back_bit_for_bit),
+      box_test(parts),
+      box_test(foreign_files),
+      box_test(damaged_metadata),
+      box_test(batch_not_told),
+      box_test(damaged_bytes),
+      box_test(a_full_disk_keeps_the_old_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,6 +214,23 @@ static void any_number_of_threads(void **state)
   assert_same_run(o.run, whole);
 }
 
+/* The batch of all replicas: with others, or another option, it stays what it was. */
+static void the_batch_is_kept(void **state)
+{
+  box *b = *state;
+  tiny data = tiny_make(b);
+  tp_train_options o = tiny_options(b, &data, "run");
+  const char *whole = whole_run(b, o);
+  attempt a = {.stop_after = 7};
+  assert_ends(&a, &o, TP_STOPPED, "stopped in epoch 2");
+  assert_null(strstr(a.log.text, "is kept"));
+  o.batch = BATCH - 2;
+  a = (attempt){.resume = true};
+  assert_trains(&a, &o);
+  assert_non_null(strstr(a.log.text, "batch of 5 examples is kept, not 3 for each of 1 replica"));
+  assert_same_run(o.run, whole);
+}
+
 /* ---- finished, or not resumable ---- */
 
 static void a_finished_run_stays(void **state)
@@ -285,9 +302,8 @@ static void unfit_checkpoints(void **state)
   o.optimizer = "sgd";
   assert_ends(&a, &o, TP_ERR_DATA, "optimizer state: sgd/velocity/");
   o.optimizer = "adam";
-  o.batch = 24; /* one step an epoch: there is no step 4 */
+  o.steps_per_epoch = 2; /* there is no step 4 */
   assert_ends(&a, &o, TP_ERR_USAGE, "step 4 does not exist");
-  o.batch = BATCH;
   const tp_strings both = o.train;
   o.train.count = 1; /* other examples, as many steps as the recipe says */
   o.steps_per_epoch = 2;
@@ -324,8 +340,9 @@ int main(void)
       box_test(stopped_in_full_training), box_test(stopped_with_averages),
       box_test(stopped_anywhere),         box_test(stopped_without_augmentation),
       box_test(stopped_while_waiting),    box_test(killed_between_epochs),
-      box_test(any_number_of_threads),    box_test(a_finished_run_stays),
-      box_test(fewer_epochs_than_done),   box_test(unfit_checkpoints),
+      box_test(any_number_of_threads),    box_test(the_batch_is_kept),
+      box_test(a_finished_run_stays),     box_test(fewer_epochs_than_done),
+      box_test(unfit_checkpoints),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

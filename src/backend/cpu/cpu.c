@@ -64,6 +64,17 @@ tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err)
   return TP_OK;
 }
 
+void tp__backend_cpu_join(tp__backend *backend, tp__group *group)
+{
+  tp__cpu *cpu = (tp__cpu *)backend;
+  int threads = tp__pool_threads(cpu->pool);
+  backend->group = group;
+  backend->replicas = tp__group_size(group);
+  if (backend->replicas == 1) return;
+  snprintf(backend->device, sizeof backend->device, "%d processes of %d thread%s, %s",
+           backend->replicas, threads, threads == 1 ? "" : "s", set_name(cpu->kernels->name));
+}
+
 struct peak {
   const tp__kernels *kernels;
   double seconds;

@@ -54,7 +54,7 @@ static void make_norm_full(const tp__plan *plan, const tp__derived *d, float *sc
   const float *beta_grad = source(plan, d->in[2]), *gamma_grad = source(plan, d->in[3]);
   float *mean = scale + tp__pitch(d->n), *slope = mean + tp__pitch(d->n),
         *shift = slope + tp__pitch(d->n);
-  tp__view x = tp__view_of(&d->node->shape, plan->n, 0);
+  tp__view x = tp__view_of(&d->node->shape, plan->total, 0);
   double count = (double)(x.n * tp__pixels(&x));
   for (long c = 0; c < d->n; c++) {
     double inverse = 1 / sqrt((double)moments[d->n + c] + d->node->attr.f[0]);

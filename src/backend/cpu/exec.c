@@ -84,10 +84,11 @@ static void give_shared_outputs(const tp__plan *plan)
   }
 }
 
-void tp__plan_run(tp__program *p, int64_t n)
+tp_status tp__plan_run(tp__program *p, int64_t n, tp_error *err)
 {
   tp__plan *plan = p->plan;
   plan->n = n;
+  TP__TRY(tp__share_counts(plan, err));
   take_shared_inputs(plan);
   for (int level = 0; level < plan->levels; level++) {
     tp__run_units(plan, level);
@@ -96,7 +97,9 @@ void tp__plan_run(tp__program *p, int64_t n)
     reset_joints(plan, level);
     struct stage s = {.plan = plan, .level = level, .chunks = chunks_of(plan->chunk_of[level], n)};
     tp__pool_for(p->cpu->pool, s.chunks, run_chunk, &s);
+    TP__TRY(tp__share_joints(plan, level, err));
   }
   give_shared_outputs(plan);
   tp__run_assignments(plan);
+  return TP_OK;
 }

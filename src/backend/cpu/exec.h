@@ -5,6 +5,7 @@
  *   exec_update.c  shared nodes, assignments    exec_grads.c   steps of the backward pass
  *   joints.c       sums over examples           derived.c      what is made from weights
  *   exec_statistics.c  batch norm: statistics, with its activation, gradients
+ *   exec_group.c   joints of several processes
  */
 #ifndef TP_EXEC_H
 #define TP_EXEC_H
@@ -81,6 +82,10 @@ void tp__run_assignments(tp__plan *plan);
  * last examples. */
 void tp__joint_begin(const tp__frame *f, const tp__step *s);
 void tp__joint_end(const tp__frame *f, const tp__step *s);
+
+/* exec_group.c: how many examples all processes have; what the joints fed by a stage add up to. */
+tp_status tp__share_counts(tp__plan *plan, tp_error *err) TP_CHECKED;
+tp_status tp__share_joints(tp__plan *plan, int level, tp_error *err) TP_CHECKED;
 
 /* The newest version of a shared value. */
 static inline uint64_t tp__version(const tp__plan *plan, tp__value v)

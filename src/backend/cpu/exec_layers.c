@@ -8,7 +8,7 @@
 
 static tp__ref as_plain(const tp__frame *f, const tp__step *s)
 {
-  tp__ref r = {.node = s->node, .n = f->n, .batch = f->plan->n, .out = tp__result_at(f, s)};
+  tp__ref r = {.node = s->node, .n = f->n, .batch = f->plan->total, .out = tp__result_at(f, s)};
   for (int i = 0; i < s->node->n_in; i++) r.in[i] = tp__view_at(f, s, i);
   return r;
 }

@@ -220,7 +220,7 @@ tp_status tp__plan_allocate(tp__plan *plan, tp_error *err)
   if (plan->scratch == NULL || plan->batch == NULL || plan->shared == NULL || plan->made == NULL)
     return TP_ERR_DEVICE;
   set_constants(plan);
-  return TP_OK;
+  return tp__plan_group(plan, err);
 }
 
 tp_status tp__plan_new(tp__program *p, tp_error *err)
@@ -258,6 +258,8 @@ void tp__plan_free(tp__plan *plan)
   free(plan->copied);
   free(plan->kept);
   free(plan->task);
+  free(plan->counts);
+  free(plan->joined);
   free(plan->scratch);
   free(plan->batch);
   free(plan->shared);

@@ -167,6 +167,12 @@ struct tp__plan {
   pthread_mutex_t lock; /* tickets: waiting threads */
   pthread_cond_t turned;
   int64_t n; /* examples of this run */
+  /* several processes (exec_group.c) */
+  bool together;   /* they run this program together */
+  int64_t total;   /* examples of this run over all of them */
+  int64_t shape;   /* a number that tells plans with other stages or joints apart */
+  int64_t *counts; /* [processes]: examples of each */
+  float *joined;   /* joints on their way */
 };
 
 static inline const tp__node *tp__plan_node(const tp__plan *plan, tp__value v)
@@ -189,6 +195,7 @@ void tp__plan_concats(tp__plan *plan, bool *renamed);
 tp_status tp__plan_steps(tp__plan *plan, tp_error *err) TP_CHECKED; /* plan_steps.c */
 tp_status tp__plan_updates(tp__plan *plan, tp_error *err)
     TP_CHECKED; /* plan_updates.c: units, assignments in place */
+tp_status tp__plan_group(tp__plan *plan, tp_error *err) TP_CHECKED;  /* exec_group.c */
 tp_status tp__plan_phases(tp__plan *plan, tp_error *err) TP_CHECKED; /* plan_memory.c */
 tp_status tp__plan_place(tp__plan *plan, tp_error *err) TP_CHECKED;  /* plan_memory.c */
 

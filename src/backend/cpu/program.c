@@ -1,5 +1,5 @@
 /* program - compiling, and the checks and bindings around a run; see program.h, backend.h */
-#include "program.h"
+#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +120,8 @@ static tp_status plan_within_limit(tp__program *p, const tp__graph *graph, tp_er
 static tp_status build(tp__program *p, const tp__graph *graph, bool reference, tp_error *err)
 {
   if (!reference) return plan_within_limit(p, graph, err);
+  if (tp__group_size(p->cpu->base.group) > 1)
+    return tp__fail(err, TP_ERR_USAGE, "the plain loops run in one process only");
   TP__TRY(copy_graph(graph, &p->graph, err));
   TP__TRY(bind_parameters(p, err));
   p->info.flops_per_example = flops(p->graph);
@@ -205,14 +207,13 @@ static tp_status bind_fetches(tp__program *p, const tp__fetch *fetch, size_t n_f
 tp_status tp__cpu_run(tp__program *p, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
                       size_t n_fetches, int64_t n, tp_error *err)
 {
-  if (n < 1 || n > p->batch)
+  bool together = p->plan != NULL && p->plan->together; /* others may have examples */
+  if (n < (together ? 0 : 1) || n > p->batch)
     return tp__fail(err, TP_ERR_INTERNAL, "a run of %lld examples: the program takes 1 to %lld",
                     (long long)n, (long long)p->batch);
   TP__TRY(bind_feeds(p, feed, n_feeds, err));
   TP__TRY(bind_fetches(p, fetch, n_fetches, err));
-  if (p->plain != NULL)
-    tp__plain_run(p, n);
-  else
-    tp__plan_run(p, n);
+  if (p->plain == NULL) return tp__plan_run(p, n, err);
+  tp__plain_run(p, n);
   return TP_OK;
 }

@@ -42,7 +42,7 @@ tp_status tp__plan_recompute(const tp__graph *g, const tp__thrift *thrift, tp__g
 tp_status tp__plan_new(tp__program *p, tp_error *err) TP_CHECKED;
 tp_status tp__plan_allocate(tp__plan *plan, tp_error *err) TP_CHECKED;
 void tp__plan_free(tp__plan *plan);
-void tp__plan_run(tp__program *p, int64_t n);
+tp_status tp__plan_run(tp__program *p, int64_t n, tp_error *err) TP_CHECKED;
 
 /* TP_ERR_DEVICE when the program's memory goes over its limit (0: none). */
 tp_status tp__program_fits(const tp__program *p, uint64_t bytes, tp_error *err) TP_CHECKED;
