@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static const char magic[9] = "tepalkv1";
+static const uint8_t magic[8] = {'t', 'e', 'p', 'a', 'l', 'k', 'v', '1'};
 
 const char *tp__kv_fault_text(tp__kv_fault fault)
 {
@@ -127,12 +127,12 @@ tp__kv_fault tp__kv_meet(tp__kv_channel *c, const tp__kv_secret *secret, double 
 {
   uint8_t own[8 + TP__KV_HASH], other[8 + TP__KV_HASH];
   uint8_t mine[TP__KV_HASH], theirs[TP__KV_HASH], got[TP__KV_HASH];
-  memcpy(own, magic, 8);
+  memcpy(own, magic, sizeof magic);
   if (RAND_bytes(own + 8, TP__KV_HASH) != 1) return TP__KV_NO_RESOURCE;
   tp__kv_fault fault = give(c->fd, own, sizeof own, deadline);
   if (fault == TP__KV_FINE) fault = take(c->fd, other, sizeof other, deadline);
   if (fault != TP__KV_FINE) return fault;
-  if (memcmp(other, magic, 8) != 0) return TP__KV_STRANGER;
+  if (memcmp(other, magic, sizeof magic) != 0) return TP__KV_STRANGER;
   const uint8_t *server = (c->server ? own : other) + 8, *client = (c->server ? other : own) + 8;
   bool made = prove(secret, "tepal kv client", server, client, c->server ? theirs : mine) &&
               prove(secret, "tepal kv server", server, client, c->server ? mine : theirs) &&
