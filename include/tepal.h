@@ -189,6 +189,8 @@ typedef struct tp_data_options {
                                 skipped, and are listed */
   const char *dct; /* "fast": TensorFlow's default pixels; "accurate": libjpeg's slow integer DCT */
   bool exif_rotate; /* turn photos as their EXIF flag says (TensorFlow does not) */
+  bool fast_decode; /* big JPEGs are decoded at 1/2, 1/4 or 1/8 of their size, as long as that is
+                       not below image_size: faster, other pixels than TensorFlow's */
   bool antialias;   /* when resizing */
   const char
       *cache; /* "none", "encoded" (bytes in memory), "pixels" (decoded 8-bit pictures in memory) */

@@ -243,6 +243,7 @@ tp_status tp_model_predict_image(tp_model *m, const void *bytes, size_t size, fl
       .width = spec->width,
       .antialias = m->identity.antialias,
       .decode = {.accurate_dct = m->identity.accurate_dct, .exif_rotate = m->identity.exif_rotate}};
+  if (m->identity.fast_decode) tp__image_recipe_decode_less(&recipe);
   tp__image_scratch scratch = {0};
   TP__TRY(make_learner(m, error));
   float *pixels = tp__calloc((size_t)spec->height * (size_t)spec->width, 3 * sizeof *pixels, error);

@@ -28,6 +28,9 @@
       "JPEG decoding: TensorFlow's default, or libjpeg's slow one"),                               \
       ROW(BOOL, s, data.exif_rotate, "exif_rotate", NULL, "false", "data", false,                  \
           "turn photos as their EXIF flag says"),                                                  \
+      ROW(BOOL, s, data.fast_decode, "fast_decode", NULL, "false", "data", false,                  \
+          "big JPEGs at 1/2, 1/4 or 1/8, never below the image size: pixels are not "              \
+          "TensorFlow's"),                                                                         \
       ROW(BOOL, s, data.antialias, "antialias", NULL, "false", "data", false,                      \
           "smooth when pictures are made smaller")
 

@@ -61,6 +61,24 @@ tp_status tp__image_header(const uint8_t *bytes, size_t size, int *height, int *
   return TP_OK;
 }
 
+tp_status tp__image_decoded_size(const uint8_t *bytes, size_t size,
+                                 const tp__decode_options *options, int *height, int *width,
+                                 tp_error *err)
+{
+  int orientation = 1;
+  TP__TRY(tp__image_header(bytes, size, height, width, &orientation, err));
+  if (tp__image_format_of(bytes, size) == TP__FORMAT_JPEG) {
+    int eighths = tp__jpeg_eighths(options, *height, *width, orientation);
+    *height = (int)(((int64_t)*height * eighths + 7) / 8);
+    *width = (int)(((int64_t)*width * eighths + 7) / 8);
+  }
+  if (!options->exif_rotate || orientation < 5) return TP_OK;
+  int side = *height;
+  *height = *width;
+  *width = side;
+  return TP_OK;
+}
+
 tp_status tp__image_decode(const uint8_t *bytes, size_t size, const tp__decode_options *options,
                            tp__picture *picture, tp_error *err)
 {

@@ -44,6 +44,9 @@ typedef struct tp__decode_options {
   bool accurate_dct;   /* libjpeg's slow integer DCT instead of TensorFlow's default */
   bool exif_rotate;    /* turn the picture as its EXIF orientation says; TensorFlow does not */
   uint64_t max_pixels; /* width x height; 0: 178,956,970 (as Pillow's bomb limit) */
+  /* Above 0: a JPEG comes out at a half, a quarter or an eighth of its size, the smallest at which
+   * neither side falls below these. Its pixels are means over blocks then, not TensorFlow's. */
+  int least_height, least_width;
 } tp__decode_options;
 
 /* An 8-bit picture [height, width, 3] in a buffer of its own. */
@@ -64,6 +67,11 @@ void tp__image_scratch_free(tp__image_scratch *scratch);
  * there is none). */
 tp_status tp__image_header(const uint8_t *bytes, size_t size, int *height, int *width,
                            int *orientation, tp_error *err) TP_CHECKED;
+
+/* Height and width of what tp__image_decode gives, from the header alone. */
+tp_status tp__image_decoded_size(const uint8_t *bytes, size_t size,
+                                 const tp__decode_options *options, int *height, int *width,
+                                 tp_error *err) TP_CHECKED;
 
 /* Decodes JPEG (grey, YCbCr, RGB, CMYK/YCCK as TensorFlow does) or PNG (alpha dropped, grey and
  * palette expanded, 16 bit reduced) to RGB. options may be NULL: the defaults. Errors: TP_ERR_DATA:
@@ -135,6 +143,10 @@ typedef struct tp__image_recipe {
   bool always_flip;
   float always_rotate; /* fraction of a turn */
 } tp__image_recipe;
+
+/* Sets what decoding may leave out: pictures stay at least as large as the network's input; the
+ * smallest crop, too. */
+void tp__image_recipe_decode_less(tp__image_recipe *recipe);
 
 /* True when prepared pixels may be fractional (a rotation, a crop, other colours, or a resize of a
  * picture of another size). The pipeline stores batches as 8-bit only when this is false for the

@@ -85,7 +85,8 @@ static void source_nothing(j_decompress_ptr jpeg)
 static boolean source_more(j_decompress_ptr jpeg)
 {
   reader *r = jpeg->client_data;
-  unsigned row = jpeg->output_scanline, rows = jpeg->image_height;
+  unsigned row = jpeg->output_scanline;
+  unsigned rows = jpeg->output_height > 0 ? jpeg->output_height : jpeg->image_height;
   if (rows > 0)
     give_up(
         r,
@@ -184,6 +185,19 @@ static void read_rows(reader *r)
   }
 }
 
+/* Other eighths than these have no fast inverse transform: they take longer than the whole. */
+int tp__jpeg_eighths(const tp__decode_options *options, int height, int width, int orientation)
+{
+  bool lies = options->exif_rotate && orientation >= 5; /* its sides change places afterwards */
+  int64_t least_height = lies ? options->least_width : options->least_height;
+  int64_t least_width = lies ? options->least_height : options->least_width;
+  for (int n = 1; n < 8 && least_height > 0 && least_width > 0; n *= 2)
+    if (((int64_t)height * n + 7) / 8 >= least_height &&
+        ((int64_t)width * n + 7) / 8 >= least_width)
+      return n;
+  return 8;
+}
+
 static void decode(reader *r)
 {
   struct jpeg_decompress_struct *j = &r->jpeg;
@@ -194,6 +208,9 @@ static void decode(reader *r)
   tp_status status =
       tp__pixels_check(j->image_height, j->image_width, r->options->max_pixels, r->err);
   if (status != TP_OK) give_up(r, status);
+  j->scale_num = (unsigned)tp__jpeg_eighths(r->options, (int)j->image_height, (int)j->image_width,
+                                            r->orientation != NULL ? *r->orientation : 1);
+  j->scale_denom = 8;
   if (!jpeg_start_decompress(j)) (void)source_more(j);
   if (j->output_components != (four ? 4 : 3))
     give_up(r, tp__fail(r->err, TP_ERR_DATA, "a JPEG of %d channels cannot be turned into RGB",

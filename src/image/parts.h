@@ -25,6 +25,8 @@ tp_status tp__picture_size(tp__picture *picture, int height, int width, tp_error
 
 tp_status tp__jpeg_header(const uint8_t *bytes, size_t size, int *height, int *width,
                           int *orientation, tp_error *err) TP_CHECKED;
+/* Of 1, 2, 4, 8: so many eighths of its size the picture of that header is decoded at. */
+int tp__jpeg_eighths(const tp__decode_options *options, int height, int width, int orientation);
 /* orientation may be NULL: then no metadata is kept. */
 tp_status tp__jpeg_decode(const uint8_t *bytes, size_t size, const tp__decode_options *options,
                           tp__picture *picture, int *orientation, tp_error *err) TP_CHECKED;

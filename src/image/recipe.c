@@ -4,6 +4,7 @@
  * it goes. A crop that is turned is one bilinear sampling of the decoded picture (not so with
  * antialias: a resize, then a turn; and a whole picture that is resized and turned is sampled
  * twice, as in Keras). Colours are one more pass, or two when contrast wants the mean. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,14 @@ bool tp__image_recipe_is_float(const tp__image_recipe *recipe)
 bool tp__image_recipe_varies(const tp__image_recipe *recipe)
 {
   return recipe->flip || recipe->rotate != 0 || recipe->crop != 0 || changes_colours(recipe);
+}
+
+void tp__image_recipe_decode_less(tp__image_recipe *recipe)
+{
+  const double part = recipe->crop > 0 ? sqrt((double)recipe->crop) : 1;
+  const double height = ceil(recipe->height / part), width = ceil(recipe->width / part);
+  recipe->decode.least_height = height < 65536 ? (int)height : 65536;
+  recipe->decode.least_width = width < 65536 ? (int)width : 65536;
 }
 
 /* ---- mirror ---- */

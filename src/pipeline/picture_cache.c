@@ -35,11 +35,11 @@ static void survey_one(void *arg, size_t index, int worker)
 {
   struct survey *s = arg;
   tp__buffer *bytes = &s->bytes[worker];
-  int height, width, orientation;
-  if (tp__catalog_read(s->options->catalog, index, bytes, NULL) != TP_OK) return;
-  if (tp__image_header(bytes->data, bytes->size, &height, &width, &orientation, NULL) != TP_OK)
-    return;
   const tp__decode_options *decode = &s->options->recipe.decode;
+  int height, width;
+  if (tp__catalog_read(s->options->catalog, index, bytes, NULL) != TP_OK) return;
+  if (tp__image_decoded_size(bytes->data, bytes->size, decode, &height, &width, NULL) != TP_OK)
+    return;
   uint64_t pixels = (uint64_t)height * (uint64_t)width;
   if (pixels > (decode->max_pixels > 0 ? decode->max_pixels : UINT64_C(178956970))) return;
   s->entry[index].size = pixels * 3;

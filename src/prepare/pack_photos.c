@@ -54,6 +54,7 @@ tp_status tp__pack_read_options(struct tp__packing *p, tp_error *err)
                          .antialias = o->data.antialias,
                          .decode = {.accurate_dct = dct != NULL && strcmp(dct, "accurate") == 0,
                                     .exif_rotate = o->data.exif_rotate}};
+  if (o->data.fast_decode && p->resize) tp__image_recipe_decode_less(&p->recipe);
   return TP_OK;
 }
 

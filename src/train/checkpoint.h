@@ -21,7 +21,7 @@
 typedef struct tp__identity {
   tp__model_spec spec;       /* name points into the arena */
   const char *const *labels; /* [spec.classes], or NULL: unknown */
-  bool accurate_dct, exif_rotate, antialias;
+  bool accurate_dct, exif_rotate, antialias, fast_decode;
   tp__arena arena; /* keeps the strings */
 } tp__identity;
 

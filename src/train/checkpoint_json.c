@@ -53,6 +53,11 @@ static const field identity_fields[] = {
     FIELD(tp__identity, FIELD_BOOL, antialias),
 };
 
+/* Not in older files of this version: false there. */
+static const field identity_late_fields[] = {
+    FIELD(tp__identity, FIELD_BOOL, fast_decode),
+};
+
 static const field state_fields[] = {
     FIELD(tp__progress_state, FIELD_INT, phase),
     FIELD(tp__progress_state, FIELD_INT, phase_start),
@@ -160,6 +165,8 @@ static bool put_identity(cJSON *root, const tp__identity *identity)
   if (cJSON_AddStringToObject(model, "name", identity->spec.name) == NULL) return false;
   cJSON *pixels = cJSON_AddObjectToObject(root, "pixels");
   if (!put_fields(pixels, identity, identity_fields, COUNT(identity_fields))) return false;
+  if (!put_fields(pixels, identity, identity_late_fields, COUNT(identity_late_fields)))
+    return false;
   if (identity->labels == NULL) return true;
   cJSON *labels = cJSON_AddArrayToObject(root, "labels");
   for (int i = 0; i < identity->spec.classes; i++) {
@@ -285,8 +292,11 @@ static tp_status get_identity(const cJSON *root, tp__identity *identity, tp_erro
   const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(model, "name");
   TP__TRY(get_fields(model, spec, spec_fields, COUNT(spec_fields), err));
-  TP__TRY(get_fields(cJSON_GetObjectItemCaseSensitive(root, "pixels"), identity, identity_fields,
-                     COUNT(identity_fields), err));
+  const cJSON *pixels = cJSON_GetObjectItemCaseSensitive(root, "pixels");
+  TP__TRY(get_fields(pixels, identity, identity_fields, COUNT(identity_fields), err));
+  for (size_t i = 0; i < COUNT(identity_late_fields); i++)
+    if (cJSON_HasObjectItem(pixels, identity_late_fields[i].name))
+      TP__TRY(get_fields(pixels, identity, &identity_late_fields[i], 1, err));
   if (!cJSON_IsString(name)) return bad("name", err);
   spec->name = tp__arena_strdup(&identity->arena, name->valuestring);
   if (spec->name == NULL) return tp__no_memory(err, 64);

@@ -257,6 +257,7 @@ static tp_status run_network(struct pass *p, tp__backend *backend, const tp__cat
                                           .always_rotate = view[v].turn},
                                .batch = p->batch,
                                .interleave = 1};
+    if (identity->fast_decode) tp__image_recipe_decode_less(&po.recipe);
     status = tp__pipeline_new(&po, p->job->pool, p->job->log, &p->input, err);
     p->weight = share;
     if (status == TP_OK) status = run_pass(p, err);

@@ -159,6 +159,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   if (f->backend->remote)
     TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p.recipe,
                                (const tp__catalog *[]){f->train, f->val}, &f->bytes, err));
+  if (o->data.fast_decode) tp__image_recipe_decode_less(&p.recipe);
   size_t n = tp__catalog_count(f->train);
   p.process = tp__group_rank(f->backend->group);
   p.processes = tp__group_size(f->backend->group);
@@ -175,6 +176,8 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   p.catalog = f->val;
   p.prefetch = 1; /* memory; one batch ahead keeps all threads busy */
   p.training = false;
+  p.recipe.crop = 0;
+  if (o->data.fast_decode) tp__image_recipe_decode_less(&p.recipe);
   p.steps_per_epoch = o->validation_steps;
   TP__TRY(tp__data_pipeline(&o->data, f->val, &p, err));
   status = tp__pipeline_new(&p, f->job->pool, f->job->log, &f->val_input, err);
@@ -310,6 +313,7 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   TP__TRY(tp__dct_parse(o->data.dct, &f->identity.accurate_dct, err));
   f->identity.exif_rotate = o->data.exif_rotate;
   f->identity.antialias = o->data.antialias;
+  f->identity.fast_decode = o->data.fast_decode;
   spec->name = o->model;
   spec->dropout = (float)o->dropout;
   spec->official_preprocessing = f->options->pretrained && tp__model_has_official(o->model);

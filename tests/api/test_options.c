@@ -62,6 +62,7 @@ static void every_field_is_an_option(void **state)
 #define FIELD(type, member) offsetof(type, member), sizeof((type *)0)->member
 #define PIXELS(kind, type)                                                                         \
   {kind, FIELD(type, data.dct)}, {kind, FIELD(type, data.exif_rotate)},                            \
+      {kind, FIELD(type, data.fast_decode)},                                                       \
   {                                                                                                \
     kind, FIELD(type, data.antialias)                                                              \
   }
@@ -150,6 +151,7 @@ static void defaults_of_training(void **state)
   same(data.label_base);
   same(data.exif_rotate);
   same(data.antialias);
+  same(data.fast_decode);
   same(data.labels);
   same(train.count);
   same(val.count);

@@ -186,6 +186,40 @@ static void caches_change_nothing(void **state)
   tp__catalog_free(c);
 }
 
+/* Pixels that were decoded at half their size are kept at that size. */
+static void cache_of_smaller_pictures(void **state)
+{
+  box *b = *state;
+  tp_error err;
+  enum { H = 12, W = 10 };
+  bad_box(b, NULL, 0);
+  tp__catalog *c = open_shards(b);
+  float plain[N][H * W * 3];
+  for (int cached = 0; cached < 2; cached++) {
+    tp__pipeline *p;
+    tp__batch batch;
+    tp__pipeline_options o = validation(c, BATCH);
+    o.recipe = (tp__image_recipe){.height = H, .width = W};
+    tp__image_recipe_decode_less(&o.recipe);
+    o.cache = cached ? TP__CACHE_PIXELS : TP__CACHE_NONE;
+    o.cache_limit = 16 * 12 * 12 * 3 + 7 * 15 * 10 * 3; /* of 24x24 and 30x20 */
+    assert_ok(tp__pipeline_new(&o, b->pool, NULL, &p, &err));
+    for (int step = 0; step < 3 * STEPS; step++) {
+      assert_ok(tp__pipeline_next(p, &batch, &err));
+      for (int64_t i = 0; i < batch.n; i++) {
+        const float *row = batch.pixels + i * H * W * 3;
+        if (cached == 0 && step < STEPS) memcpy(plain[batch.example[i]], row, sizeof plain[0]);
+        assert_memory_equal(plain[batch.example[i]], row, sizeof plain[0]);
+      }
+      tp__meter meter;
+      tp__pipeline_meter(p, &meter, true);
+      if (cached == 1 && step >= 2 * STEPS) assert_true(meter.read == 0 && meter.decode == 0);
+    }
+    tp__pipeline_free(p);
+  }
+  tp__catalog_free(c);
+}
+
 static void caches_have_a_limit(void **state)
 {
   box *b = *state;
@@ -218,6 +252,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(nothing_but_damage, box_open, box_close),
       cmocka_unit_test_setup_teardown(a_shard_vanishes, box_open, box_close),
       cmocka_unit_test_setup_teardown(caches_change_nothing, box_open, box_close),
+      cmocka_unit_test_setup_teardown(cache_of_smaller_pictures, box_open, box_close),
       cmocka_unit_test_setup_teardown(caches_have_a_limit, box_open, box_close),
   };
   return cmocka_run_group_tests_name("picture_faults", tests, NULL, NULL);

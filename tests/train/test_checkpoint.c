@@ -44,7 +44,8 @@ static whole make_whole(void)
                                        .official_preprocessing = true},
                               .labels = labels,
                               .accurate_dct = true,
-                              .antialias = true};
+                              .antialias = true,
+                              .fast_decode = true};
   w.progress = (tp__progress_state){
       .phase = 1,
       .phase_start = 7,
@@ -182,7 +183,7 @@ static void comes_back_bit_for_bit(void **state)
   assert_int_equal(i->spec.width, 64);
   assert_true(i->spec.dropout == 0.1f && i->spec.width_coefficient == 0.25f);
   assert_true(i->spec.depth_coefficient == 1.0f / 3 && i->spec.official_preprocessing);
-  assert_true(i->accurate_dct && !i->exif_rotate && i->antialias);
+  assert_true(i->accurate_dct && !i->exif_rotate && i->antialias && i->fast_decode);
   for (int c = 0; c < 3; c++) assert_string_equal(i->labels[c], w.identity.labels[c]);
 
   /* the same bytes again from what was read */
@@ -309,6 +310,28 @@ static void batch_not_told(void **state)
   tp__buffer_free(&file);
 }
 
+/* Files that were written before there was fast_decode. */
+static void older_metadata(void **state)
+{
+  box *b = *state;
+  tp_error err = {0};
+  whole w = make_whole(), r;
+  const char *path = box_path(b, "good.safetensors");
+  assert_ok(write_whole(&w, path, &err));
+  tp__buffer file;
+  tp__buffer_init(&file, 1 << 20);
+  assert_ok(tp__file_read(path, &file, &err));
+  uint8_t *at = memmem(file.data, file.size, "fast_decode", 11);
+  assert_non_null(at);
+  memcpy(at, "long_gone__", 11);
+  assert_ok(read_whole(&r, box_file(b, "older.safetensors", file.data, file.size), &err));
+  assert_false(r.identity.fast_decode);
+  assert_true(r.identity.antialias);
+  tp__buffer_free(&file);
+  free_whole(&w);
+  free_whole(&r);
+}
+
 /* Every byte of the header damaged in turn, and the file cut everywhere: an error or a good read,
  * nothing else. */
 static void damaged_bytes(void **state)
@@ -403,6 +426,7 @@ int main(void)
       box_test(foreign_files),
       box_test(damaged_metadata),
       box_test(batch_not_told),
+      box_test(older_metadata),
       box_test(damaged_bytes),
       box_test(a_full_disk_keeps_the_old_file),
   };
