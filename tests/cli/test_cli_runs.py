@@ -159,6 +159,13 @@ class Runs(CliTest):
         self.bad(DEVICE, "limit", *plan, "--memory", "50M")
         self.bad(USAGE, "--plan", "summary", "efficientnet-b0", "--batch", 4)
 
+    def test_recipe_of_the_examples(self):
+        recipe = Path(__file__).resolve().parents[2] / "examples/all_layers.ini"
+        words = self.train_words("--dry-run", "--warmup-steps", 2, "--epochs", 0)
+        answer = self.good("train", recipe, *words[1:])
+        self.assertRegex(answer.err, r"phase 2, fine-tuning: 149 trainable arrays, rate cosine from 0.0003 to 0")
+        self.no_run()
+
     def test_full_disk(self):
         """B38: a checkpoint beyond the file-size limit: path and reason, the previous one intact, no part of it."""
         self.bad(OUTPUT, ["new/last.safetensors", "File too large"], *self.train_words(), limits=limit_files(1 << 20))
