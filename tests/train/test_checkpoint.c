@@ -421,14 +421,10 @@ static void a_full_disk_keeps_the_old_file(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      box_test(comes_back_bit_for_bit),
-      box_test(parts),
-      box_test(foreign_files),
-      box_test(damaged_metadata),
-      box_test(batch_not_told),
-      box_test(older_metadata),
-      box_test(damaged_bytes),
-      box_test(a_full_disk_keeps_the_old_file),
+      box_test(comes_back_bit_for_bit), box_test(parts),
+      box_test(foreign_files),          box_test(damaged_metadata),
+      box_test(batch_not_told),         box_test(older_metadata),
+      box_test(damaged_bytes),          box_test(a_full_disk_keeps_the_old_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
