@@ -71,7 +71,6 @@ static void same_bits_within_less(void **state)
     }
     /* With frozen statistics there is one stage, and nothing to be made again. */
     assert_true(batch ? found >= 2 : found == 0);
-    fprintf(stderr, "%d %g\n", found, (double)least / (double)need(&all));
     if (batch) assert_true((double)least < 0.7 * (double)need(&all));
     rig_free(&all);
     tp__graph_free(g);
