@@ -4,8 +4,6 @@
 
 #include "program_cache.h"
 
-#define CACHE_MAX ((uint64_t)1 << 30) /* bytes of all compiled programs that are kept */
-
 struct tp__executable {
   tp__client *client;
   tp__pjrt_loaded *loaded;
@@ -66,7 +64,7 @@ static void save(tp__executable *x, const char *cache, const char *key)
   const tp__pjrt_api *api = x->client->api;
   tp__pjrt_executable_serialize args = {.struct_size = sizeof args, .executable = x->executable};
   if (!tp__pjrt_quiet(api, api->executable_serialize(&args))) return;
-  tp__program_write(cache, key, args.bytes, args.bytes_size, CACHE_MAX);
+  tp__program_write(cache, key, args.bytes, args.bytes_size, TP__PROGRAMS_MAX);
   args.serialized_free(args.serialized);
 }
 
@@ -170,12 +168,11 @@ static double cost_named(const tp__pjrt_executable_cost *cost, const char *name)
   return 0;
 }
 
-void tp__executable_info_of(const tp__executable *executable, tp__executable_info *info)
+void tp__executable_info_read(const tp__pjrt_api *api, tp__pjrt_executable *executable,
+                              tp__executable_info *info)
 {
   *info = (tp__executable_info){0};
-  const tp__pjrt_api *api = executable->client->api;
-  tp__pjrt_executable_memory memory = {.struct_size = sizeof memory,
-                                       .executable = executable->executable};
+  tp__pjrt_executable_memory memory = {.struct_size = sizeof memory, .executable = executable};
   if (tp__pjrt_quiet(api, api->executable_memory(&memory))) {
     info->argument_bytes = bytes_of(memory.argument_size);
     info->output_bytes = bytes_of(memory.output_size);
@@ -183,13 +180,17 @@ void tp__executable_info_of(const tp__executable *executable, tp__executable_inf
     info->temporary_bytes = bytes_of(memory.temp_size);
     info->code_bytes = bytes_of(memory.generated_code_size);
   }
-  tp__pjrt_executable_cost cost = {.struct_size = sizeof cost,
-                                   .executable = executable->executable};
+  tp__pjrt_executable_cost cost = {.struct_size = sizeof cost, .executable = executable};
   if (tp__pjrt_quiet(api, api->executable_cost(&cost))) {
     info->flops = cost_named(&cost, "flops");
     info->bytes_accessed = cost_named(&cost, "bytes accessed");
     info->optimal_seconds = cost_named(&cost, "optimal_seconds");
   }
+}
+
+void tp__executable_info_of(const tp__executable *executable, tp__executable_info *info)
+{
+  tp__executable_info_read(executable->client->api, executable->executable, info);
 }
 
 /* ---- running ---- */

@@ -70,6 +70,10 @@ tp__event *tp__event_take(tp__client *client, tp_error *err);
 tp_status tp__compile_options(int replicas, const int *id, tp__buffer *into,
                               tp_error *err) TP_CHECKED;
 
+/* What the compiler says of a program. */
+void tp__executable_info_read(const tp__pjrt_api *api, tp__pjrt_executable *executable,
+                              tp__executable_info *info);
+
 /* Puts in front of err that a program does not compile: the operator that the compiler's message
  * (may be NULL) names, and the file with module and message that is left in folder (NULL: TMPDIR or
  * /tmp). Returns err's status. */

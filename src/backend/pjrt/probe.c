@@ -83,8 +83,7 @@ static int child_body(void *arg, int in, int out)
 
 /* ---- in the parent ---- */
 
-/* The last line that the plugin wrote, without the head of a log line ("F0000 ... x.cc:234] "). */
-static void last_line(int log, char text[512])
+void tp__last_said(int log, char text[512])
 {
   char block[4096];
   off_t size = lseek(log, 0, SEEK_END), from = size > 4095 ? size - 4095 : 0;
@@ -119,7 +118,7 @@ static void probe_in_child(const task *t, double seconds, finding *f)
   if (status != TP_OK) {
     char said[512] = "";
     *f = (finding){.kind = t->kind};
-    if (log >= 0) last_line(log, said);
+    if (log >= 0) tp__last_said(log, said);
     snprintf(f->reason, sizeof f->reason, "its plugin %.300s, when tried, %.200s%s%s", t->path,
              err.text, said[0] != '\0' ? "; it said last: " : "", said);
   }

@@ -14,7 +14,8 @@
 
 #include "pjrt_parts.h"
 
-enum { TP__PROGRAM_KEY = 65 }; /* 64 digits and the final zero */
+enum { TP__PROGRAM_KEY = 65 };               /* 64 digits and the final zero */
+#define TP__PROGRAMS_MAX ((uint64_t)1 << 30) /* bytes of all that is kept */
 
 tp_status tp__program_key(const tp__client *client, const char *text, size_t length,
                           const tp__buffer *options, char key[TP__PROGRAM_KEY],

@@ -41,4 +41,8 @@ void tp__preload_cuda(const char *plugin_path);
 tp_status tp__probe(tp__candidate *candidate, bool tpu_offline, double seconds,
                     tp_error *err) TP_CHECKED;
 
+/* The last line that a plugin wrote to a file which was its standard error, without the head of a
+ * log line ("F0000 ... x.cc:234] "); "": none. */
+void tp__last_said(int log, char text[512]);
+
 #endif
