@@ -40,7 +40,6 @@ typedef struct tp__fitter {
   /* training */
   tp__progress_state state;
   tp__schedule schedule; /* of this phase */
-  tp__optimizer optimizer;
   tp__quantity stop_monitor, plateau_monitor, best_monitor;
   tp__metrics metrics, val_metrics;
   float *class_weight; /* [classes] */
@@ -51,7 +50,6 @@ typedef struct tp__fitter {
   int batch;          /* of all replicas and processes */
   int rows;           /* most of this process */
   bool bytes;         /* pixels may cross to a device as 8 bits */
-  int accumulate;     /* 0: auto */
   /* several processes: what they agreed on in the last step */
   bool stop, save;
   size_t train_bad, val_bad; /* pictures left out that all know of */

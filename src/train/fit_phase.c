@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fit_parts.h"
+#include "phase_options.h"
 
 /* ---- entering a phase ---- */
 
@@ -106,23 +107,12 @@ static tp_status make_learner(tp__fitter *f, tp__learner_options *o, bool fresh,
 
 tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
 {
-  tp__learner_options options = {
-      .spec = f->identity.spec,
-      .last_n = f->state.phase == 0 ? 0 : f->o->fine_tune_layers,
-      .batch_statistics = strcmp(f->o->batch_norm, "batch") == 0,
-      .drop_connect = (float)f->o->drop_connect,
-      .optimizer = f->optimizer,
-      .head_factor = f->state.phase == 0 ? 1 : (float)f->o->fine_tune_head_factor,
-      .label_smoothing = (float)f->o->label_smoothing,
-      .mixes = f->o->mixup > 0 || f->o->cutmix > 0,
-      .batch = f->rows,
-      .whole = f->backend->remote && tp__pipeline_varies(f->train_input),
-      .bytes = f->bytes,
-      .bf16 = strcmp(f->o->precision, "bf16") == 0,
-      .local_statistics = !f->o->sync_batch_norm,
-      .accumulate = f->accumulate,
-      .steps = f->o->steps_per_execution,
-  };
+  tp__learner_options options;
+  TP__TRY(tp__phase_learner(f->o, f->state.phase == 1, &options, err));
+  options.spec = f->identity.spec;
+  options.batch = f->rows;
+  options.whole = f->backend->remote && tp__pipeline_varies(f->train_input);
+  options.bytes = f->bytes;
   tp__learner_free(f->learner);
   f->learner = NULL;
   tp__give_memory_back();

@@ -6,67 +6,10 @@
 
 #include "fit_parts.h"
 #include "model/weights_load.h"
+#include "phase_options.h"
 #include "transfer.h"
 
-/* ---- options that several parts read ---- */
-
-static tp_status check_options(const tp_train_options *o, tp_error *err)
-{
-  struct {
-    const char *name;
-    double value, low, high;
-  } const range[] = {
-      {"batch", o->batch, 1, 65536},
-      {"epochs", o->epochs, 0, 1000000},
-      {"fine_tune_epochs", o->fine_tune_epochs, 0, 1000000},
-      {"fine_tune_layers", o->fine_tune_layers == -1 ? 1 : o->fine_tune_layers, 1, 100000},
-      {"steps_per_epoch", o->steps_per_epoch, 0, 1e9},
-      {"steps_per_execution", o->steps_per_execution, 1, 1024},
-      {"validation_steps", o->validation_steps, 0, 1e9},
-      {"learning_rate", o->learning_rate, 1e-30, 1e6},
-      {"fine_tune_learning_rate", o->fine_tune_learning_rate, 1e-30, 1e6},
-      {"fine_tune_head_factor", o->fine_tune_head_factor, 1e-6, 1e6},
-      {"label_smoothing", o->label_smoothing, 0, 0.999999},
-      {"dropout", o->dropout, 0, 0.999999},
-      {"drop_connect", o->drop_connect, 0, 0.999999},
-      {"early_stopping", o->early_stopping, 0, 1000000},
-      {"early_stopping_min_delta", o->early_stopping_min_delta, 0, 1e30},
-      {"plateau_patience", o->plateau_patience, 0, 1000000},
-      {"plateau_factor", o->plateau_factor, 1e-9, 0.999999},
-      {"plateau_min_rate", o->plateau_min_rate, 0, 1e6},
-      {"plateau_cooldown", o->plateau_cooldown, 0, 1000000},
-      {"checkpoint_minutes", o->checkpoint_minutes, 0, 1e6},
-      {"interleave", o->interleave, 1, 4096},
-      {"random_crop", o->random_crop, 0, 1},
-      {"random_crop_ratio", o->random_crop_ratio, 1, 100},
-      {"brightness", o->brightness, 0, 10},
-      {"contrast", o->contrast, 0, 10},
-      {"saturation", o->saturation, 0, 10},
-      {"mixup", o->mixup, 0, 100},
-      {"cutmix", o->cutmix, 0, 100},
-  };
-  for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
-    if (range[i].value >= range[i].low && range[i].value <= range[i].high) continue;
-    return tp__fail(err, TP_ERR_USAGE, "%s: %.10g is out of range; wanted %.10g to %.10g",
-                    range[i].name, range[i].value, range[i].low, range[i].high);
-  }
-  if (!(o->rotate >= 0 && o->rotate <= 1))
-    return tp__fail(err, TP_ERR_USAGE,
-                    "rotate: %g: the value is a fraction of a turn, 0 to 1 (0.1 is 36 degrees)",
-                    o->rotate);
-  if (strcmp(o->batch_norm, "frozen") != 0 && strcmp(o->batch_norm, "batch") != 0)
-    return tp__fail(err, TP_ERR_USAGE, "batch_norm: \"%s\" is not known; wanted frozen or batch",
-                    o->batch_norm);
-  if (strcmp(o->precision, "float32") != 0 && strcmp(o->precision, "bf16") != 0)
-    return tp__fail(err, TP_ERR_USAGE, "precision: \"%s\" is not known; wanted float32 or bf16",
-                    o->precision);
-  if (o->train.count == 0) return tp__fail(err, TP_ERR_USAGE, "train: no training data were given");
-  if (o->epochs + o->fine_tune_epochs == 0)
-    return tp__fail(
-        err, TP_ERR_USAGE,
-        "epochs and fine_tune_epochs are both 0: there is nothing to do; set one of them");
-  return TP_OK;
-}
+/* ---- monitors ---- */
 
 /* A monitor of validation falls back to the training's own figure where there is no validation. */
 static tp_status monitor_of(const tp__fitter *f, const char *option, const char *name,
@@ -134,28 +77,9 @@ static tp_status open_data(tp__fitter *f, tp__labels *names, tp_error *err)
 static tp_status open_inputs(tp__fitter *f, tp_error *err)
 {
   const tp_train_options *o = f->o;
-  tp__pipeline_options p = {
-      .catalog = f->train,
-      .recipe = {.height = f->identity.spec.height,
-                 .width = f->identity.spec.width,
-                 .antialias = o->data.antialias,
-                 .decode = {.accurate_dct = f->identity.accurate_dct,
-                            .exif_rotate = o->data.exif_rotate},
-                 .flip = o->flip,
-                 .rotate = (float)o->rotate,
-                 .fill_value = (float)o->rotate_fill_value,
-                 .crop = (float)o->random_crop,
-                 .crop_ratio = (float)o->random_crop_ratio,
-                 .colours = {(float)o->brightness, (float)o->contrast, (float)o->saturation}},
-      .batch = f->batch,
-      .training = true,
-      .seed = o->seed,
-      .shuffle = o->shuffle,
-      .interleave = o->interleave,
-      .mixup = (float)o->mixup,
-      .cutmix = (float)o->cutmix,
-      .steps_per_epoch = o->steps_per_epoch,
-  };
+  tp__pipeline_options p;
+  TP__TRY(tp__train_input(o, f->identity.spec.height, f->identity.spec.width, f->batch, &p, err));
+  p.catalog = f->train;
   if (f->backend->remote)
     TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p.recipe,
                                (const tp__catalog *[]){f->train, f->val}, &f->bytes, err));
@@ -165,7 +89,6 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   p.processes = tp__group_size(f->backend->group);
   TP__TRY(tp__feature_memory_init(&f->train_features, n, f->rows, err));
   p.known = f->train_features.known;
-  TP__TRY(tp__fill_parse("rotate_fill", o->rotate_fill, &p.recipe.fill, err));
   TP__TRY(tp__data_pipeline(&o->data, f->train, &p, err));
   tp_status status = tp__pipeline_new(&p, f->job->pool, f->job->log, &f->train_input, err);
   if (status != TP_OK) return tp__at(err, status, "training set");
@@ -305,10 +228,9 @@ tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)
   const tp_train_options *o = f->o;
   tp__model_spec *spec = &f->identity.spec;
   tp__labels names = {0};
-  TP__TRY(check_options(o, err));
+  if (o->train.count == 0) return tp__fail(err, TP_ERR_USAGE, "train: no training data were given");
+  TP__TRY(tp__train_check(o, err));
   TP__TRY(read_monitors(f, err));
-  TP__TRY(tp__optimizer_make(o, &f->optimizer, err));
-  TP__TRY(tp__accumulate_parse(o->accumulate, &f->accumulate, err));
   TP__TRY(tp__size_parse("image_size", o->image_size, &spec->height, &spec->width, err));
   TP__TRY(tp__dct_parse(o->data.dct, &f->identity.accurate_dct, err));
   f->identity.exif_rotate = o->data.exif_rotate;

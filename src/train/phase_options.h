@@ -1,0 +1,21 @@
+/* phase_options - what a training's options say, turned into what its parts take: shared by
+ * training and by a plan of it, so that both mean the same. */
+#ifndef TP_PHASE_OPTIONS_H
+#define TP_PHASE_OPTIONS_H
+
+#include "learner.h"
+
+/* Ranges and words of the options that no part of its own reads. Error: TP_ERR_USAGE naming the
+ * option. */
+tp_status tp__train_check(const tp_train_options *options, tp_error *err) TP_CHECKED;
+
+/* Of the head's phase, or of fine-tuning: layers, statistics, optimizer, loss, precision, parts.
+ * spec, batch, whole and bytes are the caller's. */
+tp_status tp__phase_learner(const tp_train_options *options, bool fine_tune,
+                            tp__learner_options *learner, tp_error *err) TP_CHECKED;
+
+/* Of the training set; catalog and cache are the caller's. */
+tp_status tp__train_input(const tp_train_options *options, int height, int width, int batch,
+                          tp__pipeline_options *input, tp_error *err) TP_CHECKED;
+
+#endif
