@@ -5,7 +5,7 @@
  *   flags.c     words of the command line into an option struct
  *   help.c      the options as --help shows them; what was probably meant
  *   screen.c    log lines and the progress bar
- *   commands.c  the commands; some more are in demo.c, device_table.c and models.c
+ *   commands.c  the commands; some more are in demo.c, device_table.c, models.c, plan_command.c
  *
  * Includes tepal.h and the C library only. Tables and CSV go to standard output, everything else to
  * standard error.
@@ -48,6 +48,10 @@ typedef struct cli_flag {
  * on failure. */
 tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *extra, size_t n_extra,
                    cli_common *common, tp_error *error);
+/* The same for the options of a training: a word that is no flag is a recipe.ini, which is read
+ * first. */
+tp_status cli_read_recipe(const cli_words *words, tp_train_options *options, cli_flag *extra,
+                          size_t n_extra, cli_common *common, tp_error *error);
 void cli_common_free(cli_common *common);
 
 /* The options of a kind as --help shows them, fitted to the terminal's width. */
@@ -110,6 +114,7 @@ tp_status cli_doctor(const cli_words *words, tp_error *error);
 tp_status cli_weights(const cli_words *words, tp_error *error);
 tp_status cli_devices(const cli_words *words, tp_error *error);
 tp_status cli_demo(const cli_words *words, tp_error *error);
+tp_status cli_plan(const cli_words *words, tp_error *error);
 
 /* Fills error; returns TP_ERR_USAGE. */
 tp_status cli_usage(tp_error *error, const char *format, ...) TP_PRINTF(2, 3);

@@ -43,13 +43,6 @@ static tp_status check_resume(const cli_common *c, tp_error *error)
                    other);
 }
 
-/* By its name, so that a folder of photos or a shard is not read as one. */
-static bool is_recipe(const char *path)
-{
-  size_t n = strlen(path);
-  return n > 4 && strcmp(path + n - 4, ".ini") == 0;
-}
-
 tp_status cli_train(const cli_words *words, tp_error *error)
 {
   cli_job j = {0};
@@ -57,31 +50,13 @@ tp_status cli_train(const cli_words *words, tp_error *error)
   tp_train_result result;
   cli_flag resume = {.name = "resume"};
   tp_options_default(TP_OPTIONS_TRAIN, &o);
-  /* The first pass finds the recipe; the second lets flags have the last word. */
-  tp_status status = cli_read(words, TP_OPTIONS_TRAIN, &o, &resume, 1, &j.common, error);
+  tp_status status = cli_read_recipe(words, &o, &resume, 1, &j.common, error);
   if (status == TP_OK && j.common.help) {
     printf("%s", train_help);
     cli_print_options(stdout, TP_OPTIONS_TRAIN);
     goto out;
   }
-  if (status == TP_OK && j.common.n_positional > 1)
-    status = cli_usage(error, "\"%s\": one recipe at most; data are given with --train and --val",
-                       j.common.positional[1]);
   if (status == TP_OK && resume.given != NULL) status = check_resume(&j.common, error);
-  if (status == TP_OK && j.common.n_positional == 1) {
-    const char *recipe = j.common.positional[0];
-    if (!is_recipe(recipe)) {
-      status = cli_usage(error, "\"%s\": a recipe.ini is wanted here; data are given with --train",
-                         recipe);
-      goto out;
-    }
-    tp_options_free(TP_OPTIONS_TRAIN, &o);
-    tp_options_default(TP_OPTIONS_TRAIN, &o);
-    status = tp_options_read(TP_OPTIONS_TRAIN, &o, recipe, error);
-    cli_common_free(&j.common);
-    if (status == TP_OK)
-      status = cli_read(words, TP_OPTIONS_TRAIN, &o, &resume, 1, &j.common, error);
-  }
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK)
     status = resume.given != NULL ? tp_train_resume(j.context, resume.given, &result, error)

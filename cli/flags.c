@@ -249,3 +249,33 @@ void cli_common_free(cli_common *common)
   free(common->positional);
   *common = (cli_common){0};
 }
+
+/* ---- recipes ---- */
+
+/* By its name, so that a folder of photos or a shard is not read as one. */
+static bool is_recipe(const char *path)
+{
+  size_t n = strlen(path);
+  return n > 4 && strcmp(path + n - 4, ".ini") == 0;
+}
+
+/* The first pass finds the recipe; the second lets flags have the last word. */
+tp_status cli_read_recipe(const cli_words *words, tp_train_options *options, cli_flag *extra,
+                          size_t n_extra, cli_common *common, tp_error *error)
+{
+  tp_status status = cli_read(words, TP_OPTIONS_TRAIN, options, extra, n_extra, common, error);
+  if (status != TP_OK || common->help || common->n_positional == 0) return status;
+  const char *recipe = common->positional[0];
+  if (common->n_positional > 1)
+    return cli_usage(error, "\"%s\": one recipe at most; data are given with --train and --val",
+                     common->positional[1]);
+  if (!is_recipe(recipe))
+    return cli_usage(error, "\"%s\": a recipe.ini is wanted here; data are given with --train",
+                     recipe);
+  tp_options_free(TP_OPTIONS_TRAIN, options);
+  tp_options_default(TP_OPTIONS_TRAIN, options);
+  status = tp_options_read(TP_OPTIONS_TRAIN, options, recipe, error);
+  cli_common_free(common);
+  if (status != TP_OK) return status;
+  return cli_read(words, TP_OPTIONS_TRAIN, options, extra, n_extra, common, error);
+}

@@ -21,6 +21,7 @@ static const struct {
     {"summary", cli_summary, "a network's layers, as Keras prints them"},
     {"weights", cli_weights, "list or get pretrained weights"},
     {"devices", cli_devices, "what training would run on"},
+    {"plan", cli_plan, "does a training fit a TPU or GPU that is not here, and can it be fed?"},
     {"doctor", cli_doctor, "do the fast kernels and the device compute what plain loops do?"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -442,6 +442,25 @@ tp_status tp_pack(tp_context *context, const tp_pack_options *options, tp_error 
 /* Draws flowers by seed and writes them as shards in the Kaggle layout. */
 tp_status tp_draw(tp_context *context, const tp_draw_options *options, tp_error *error) TP_CHECKED;
 
+/* What a training would need on a machine that is not here: its real compiler says. */
+typedef struct tp_plan_options {
+  const char *topology; /* the machine: "v3-8" or "v3:2x2" (TPUs), "h200", "a100:4" (GPUs) */
+  const char *compiler; /* path of a PJRT plugin; NULL: libtpu, or the CUDA plugin, is looked for */
+  int classes;          /* without data or labels' file: how many; else 0 */
+  int64_t examples, val_examples; /* without data: how many; 0: not known */
+  bool largest;    /* look for the largest batch that fits: a few compilations more */
+  double measure;  /* seconds in which this machine makes batches of the data; 0: it does not */
+  double patience; /* seconds that one compilation may take */
+  bool json;       /* the answer is a JSON object */
+} tp_plan_options;
+
+/* Plans the training that the options describe (their data may be empty) with the context's number
+ * of replicas. text (tp_free): for each phase whether it compiles and fits, work, time at best,
+ * steps and minutes, the pictures per second that are needed and made. fits: every program does.
+ * Errors: TP_ERR_DEVICE: no compiler, or a program that does not compile. */
+tp_status tp_plan(tp_context *context, const tp_train_options *train, const tp_plan_options *plan,
+                  char **text, bool *fits, tp_error *error) TP_CHECKED;
+
 /* ------------------------------------------------------------------------------------------------------------------
  * 5. Models
  */
