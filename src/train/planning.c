@@ -108,7 +108,7 @@ static tp_status plan_phase(struct planner *x, bool fine_tune, tp_error *err)
   options.spec = x->spec;
   options.batch = x->plan->batch * x->plan->replicas;
   options.bytes = x->plan->bytes;
-  tp__say(x->job->log, "%s:", fine_tune ? "fine-tuning" : "head");
+  tp__say(x->job->log, "planning: %s", fine_tune ? "fine-tuning" : "head");
   tp__planner_forget(x->backend);
   tp_status status = tp__learner_new(x->backend, &options, &x->weights, NULL, &learner, err);
   if (status != TP_OK) return tp__at(err, status, fine_tune ? "fine-tuning" : "head");
@@ -125,14 +125,16 @@ static tp_status plan_phase(struct planner *x, bool fine_tune, tp_error *err)
 static tp_status open_planner(struct planner *x, tp_error *err)
 {
   const tp__plan_options *o = x->o;
-  tp__ahead_options how = {
-      .target = o->target, .plugin = o->plugin, .cache = o->cache, .seconds = o->patience};
+  tp__ahead_options how = {.target = o->target,
+                           .plugin = o->plugin,
+                           .cache = o->cache,
+                           .seconds = o->patience,
+                           .log = x->job->log};
   TP__TRY(tp__ahead_open(&how, &x->ahead, err));
   tp__planner_options options = {.ahead = x->ahead,
                                  .replicas = o->replicas,
                                  .no_scores = o->train->val.count == 0 && o->val_examples == 0,
-                                 .largest = o->largest,
-                                 .log = x->job->log};
+                                 .largest = o->largest};
   TP__TRY(tp__backend_planner(&options, &x->backend, err));
   x->plan->machine = *tp__ahead_machine(x->ahead);
   snprintf(x->plan->plugin, sizeof x->plan->plugin, "%s", tp__ahead_plugin(x->ahead));

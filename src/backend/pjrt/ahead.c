@@ -15,6 +15,7 @@ struct tp__ahead {
   tp__target target;
   char *plugin, *cache; /* cache may be NULL */
   double seconds;
+  const tp__log *log;
   tp__machine machine;
 };
 
@@ -30,7 +31,8 @@ struct task {
 
 /* What it sends; then so many bytes of the compiler's message. */
 struct answer {
-  bool done, too_large;
+  tp_status status;
+  bool too_large;
   tp__machine machine;
   tp__executable_info info;
   double seconds;
@@ -74,7 +76,7 @@ static int child_body(void *arg, int in, int out)
   (void)setenv("TPU_SKIP_MDS_QUERY", "1", 1);
   (void)setenv("TPU_LOG_DIR", "disabled", 1);
   (void)setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 1);
-  a.done = work(t, &a, &message, &err) == TP_OK;
+  a.status = work(t, &a, &message, &err);
   snprintf(a.error, sizeof a.error, "%.1500s", err.text);
   size_t size = message != NULL ? strlen(message) : 0;
   a.message_size = (uint32_t)(size < MESSAGE_MAX ? size : MESSAGE_MAX);
@@ -160,7 +162,9 @@ static tp_status describe(tp__ahead *a, tp_error *err)
   char *message = NULL;
   tp_status status = ask(&task, DESCRIBE_SECONDS, &answer, &message, err);
   free(message);
-  if (status == TP_OK && !answer.done) status = tp__fail(err, TP_ERR_DEVICE, "%s", answer.error);
+  if (status == TP_OK && answer.status != TP_OK)
+    status = tp__fail(err, answer.status == TP_ERR_USAGE ? TP_ERR_USAGE : TP_ERR_DEVICE, "%s",
+                      answer.error);
   a->machine = answer.machine;
   return status;
 }
@@ -171,6 +175,7 @@ tp_status tp__ahead_open(const tp__ahead_options *options, tp__ahead **ahead, tp
   if (a == NULL) return TP_ERR_INTERNAL;
   a->target = options->target;
   a->seconds = options->seconds;
+  a->log = options->log;
   tp_status status = TP_OK;
   if (options->cache != NULL) {
     a->cache = tp__strdup(options->cache, err);
@@ -237,7 +242,7 @@ static tp_status compile_now(tp__ahead *a, const struct task *task, tp__verdict 
   *v = (tp__verdict){.seconds = answer.seconds, .info = answer.info};
   if (status == TP_OK && answer.too_large) {
     first_line(answer.error, v->why);
-  } else if (status == TP_OK && answer.done) {
+  } else if (status == TP_OK && answer.status == TP_OK) {
     judge(a, v);
   } else if (status == TP_OK) {
     status = tp__fail(err, TP_ERR_DEVICE, "%s", answer.error);
@@ -250,8 +255,8 @@ static tp_status compile_now(tp__ahead *a, const struct task *task, tp__verdict 
   return status;
 }
 
-tp_status tp__ahead_compile(tp__ahead *a, const char *text, size_t length, int replicas,
-                            tp__verdict *verdict, tp_error *err)
+tp_status tp__ahead_compile(tp__ahead *a, const char *what, const char *text, size_t length,
+                            int replicas, tp__verdict *verdict, tp_error *err)
 {
   const struct task task = {.ahead = a, .text = text, .length = length, .replicas = replicas};
   char key[TP__PROGRAM_KEY] = "";
@@ -259,7 +264,9 @@ tp_status tp__ahead_compile(tp__ahead *a, const char *text, size_t length, int r
     TP__TRY(tp__ahead_key(a, text, length, replicas, key, err));
     if (tp__ahead_recall(a->cache, key, verdict)) return TP_OK;
   }
-  TP__TRY(compile_now(a, &task, verdict, err));
+  tp__say(a->log, "compiling: %s", what);
+  tp_status status = compile_now(a, &task, verdict, err);
+  if (status != TP_OK) return tp__at(err, status, "%s", what);
   if (a->cache != NULL) tp__ahead_remember(a->cache, key, verdict);
   return TP_OK;
 }

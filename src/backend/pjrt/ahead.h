@@ -19,6 +19,7 @@ typedef struct tp__ahead_options {
   const char *plugin; /* path; NULL: looked for */
   const char *cache;  /* folder of answers; NULL: none are kept */
   double seconds;     /* that one compilation may take */
+  const tp__log *log; /* borrows; may be NULL */
 } tp__ahead_options;
 
 /* What came of a compilation; of one device. */
@@ -31,8 +32,8 @@ typedef struct tp__verdict {
   char why[512]; /* it does not fit */
 } tp__verdict;
 
-/* Errors: TP_ERR_DEVICE: no plugin (with what to install), a wrong topology. Returns:
- * tp__ahead_free. */
+/* Errors: TP_ERR_DEVICE: no plugin (with what to install); TP_ERR_USAGE: a slice that its compiler
+ * does not know. Returns: tp__ahead_free. */
 tp_status tp__ahead_open(const tp__ahead_options *options, tp__ahead **ahead,
                          tp_error *err) TP_CHECKED;
 void tp__ahead_free(tp__ahead *ahead);
@@ -40,9 +41,10 @@ const tp__machine *tp__ahead_machine(const tp__ahead *ahead);
 const tp__target *tp__ahead_target(const tp__ahead *ahead);
 const char *tp__ahead_plugin(const tp__ahead *ahead); /* its path */
 
-/* Compiles a module for so many replicas. A program that is too large is a verdict. Error: one that
- * does not compile (the module's file and the operator are named), or took too long. */
-tp_status tp__ahead_compile(tp__ahead *ahead, const char *text, size_t length, int replicas,
-                            tp__verdict *verdict, tp_error *err) TP_CHECKED;
+/* Compiles a module for so many replicas; what: "step", for the log and for errors. A program that
+ * is too large is a verdict. Error: one that does not compile (the module's file and the operator
+ * are named), or took too long. */
+tp_status tp__ahead_compile(tp__ahead *ahead, const char *what, const char *text, size_t length,
+                            int replicas, tp__verdict *verdict, tp_error *err) TP_CHECKED;
 
 #endif

@@ -118,14 +118,15 @@ tp_status tp__planner_compile(tp__planner *planner, const tp__graph *graph,
   TP__TRY(tp__hlo_write(graph, &how, &module, err));
   planned->rows = rows;
   planned->input_bytes = input_bytes(&module);
-  tp__say(planner->options.log, "%s, %lld on each of %d: compiling (%zu KB of StableHLO)",
-          planned->trains   ? "step"
-          : planned->scores ? "validation"
-                            : "features",
-          (long long)rows, planner->base.replicas, module.text.size / 1000);
+  char what[96];
+  snprintf(what, sizeof what, "%s, %lld on each of %d",
+           planned->trains   ? "step"
+           : planned->scores ? "validation"
+                             : "features",
+           (long long)rows, planner->base.replicas);
   tp_status status =
-      tp__ahead_compile(planner->options.ahead, (const char *)module.text.data, module.text.size,
-                        planner->base.replicas, &planned->verdict, err);
+      tp__ahead_compile(planner->options.ahead, what, (const char *)module.text.data,
+                        module.text.size, planner->base.replicas, &planned->verdict, err);
   tp__hlo_free(&module);
   return status;
 }

@@ -12,7 +12,6 @@
 
 #include "ahead.h"
 #include "backend/backend.h"
-#include "base/log.h"
 
 /* One program. */
 typedef struct tp__planned {
@@ -28,11 +27,10 @@ typedef struct tp__planned {
 } tp__planned;
 
 typedef struct tp__planner_options {
-  tp__ahead *ahead;   /* borrows */
-  int replicas;       /* 0: all devices */
-  bool no_scores;     /* programs that score are left out */
-  bool largest;       /* how many rows of a step fit is looked for */
-  const tp__log *log; /* borrows; may be NULL */
+  tp__ahead *ahead; /* borrows */
+  int replicas;     /* 0: all devices */
+  bool no_scores;   /* programs that score are left out */
+  bool largest;     /* how many rows of a step fit is looked for */
 } tp__planner_options;
 
 tp_status tp__backend_planner(const tp__planner_options *options, tp__backend **backend,

@@ -58,7 +58,9 @@ tp_status tp__topology_new(const tp__plugin *plugin, const tp__target *target,
     return TP_OK;
   }
   tp__topology_free(t);
-  return tp__at(err, status, "PJRT plugin %s: topology %s", plugin->path, target->topology);
+  bool refused = strstr(err->text, "[INVALID_ARGUMENT]") != NULL;
+  (void)tp__at(err, status, "topology: the compiler has no slice %s", target->topology);
+  return refused ? TP_ERR_USAGE : status;
 }
 
 void tp__topology_free(tp__topology *topology)

@@ -19,7 +19,8 @@ typedef struct tp__machine {
   char version[160]; /* of plugin and compiler */
 } tp__machine;
 
-/* Returns: tp__topology_free, before the plugin's. */
+/* Error: TP_ERR_USAGE for a slice that the compiler does not know. err may not be NULL. Returns:
+ * tp__topology_free, before the plugin's. */
 tp_status tp__topology_new(const tp__plugin *plugin, const tp__target *target,
                            tp__topology **topology, tp_error *err) TP_CHECKED;
 void tp__topology_free(tp__topology *topology);

@@ -17,7 +17,7 @@ static tp_status open_ahead(const char *name, const char *plugin, const char *ca
 static tp_status compiled(tp__ahead *ahead, const char *text, int replicas, tp__verdict *v,
                           tp_error *err)
 {
-  return tp__ahead_compile(ahead, text, strlen(text), replicas, v, err);
+  return tp__ahead_compile(ahead, "module", text, strlen(text), replicas, v, err);
 }
 
 /* [1024,512] x [512,256]: 2 x 1024 x 512 x 256 = 268.4 MFLOP; 2 MB + 0.5 MB in, 1 MB out. */
@@ -168,8 +168,8 @@ static void test_refusals(void **state)
                "there is no such file");
   const char *plugin = NULL;
   need_plugin(plugin, PJRT_TPU);
-  assert_fails(open_ahead("v3:3x7", plugin, NULL, &ahead, &err), TP_ERR_DEVICE,
-               "topology v3:3x7: ");
+  assert_fails(open_ahead("v3:3x7", plugin, NULL, &ahead, &err), TP_ERR_USAGE,
+               "topology: the compiler has no slice v3:3x7: ");
   tp__ahead_options o = {.plugin = plugin, .seconds = 0};
   tp__verdict v;
   assert_ok(tp__target_parse("v3-8", &o.target, &err));
