@@ -61,6 +61,7 @@ tp_status tp_plan(tp_context *c, const tp_train_options *train, const tp_plan_op
   tp_status status = tp__plan_make(&c->job, &o, &plan, error);
   if (status == TP_OK) status = write_answer(&plan, options->json, text, error);
   if (status == TP_OK) *fits = plan.fits;
+  if (status == TP_STOPPED) c->stop = 0; /* the wish is fulfilled: the next job runs */
   free(cache);
   free(folder);
   return status;

@@ -104,8 +104,9 @@ static tp_status plan_phase(struct planner *x, bool fine_tune, tp_error *err)
   *p = (tp__phase_plan){.fine_tune = fine_tune};
   p->epochs = fine_tune ? x->o->train->fine_tune_epochs : x->o->train->epochs;
   if (p->epochs == 0) return TP_OK;
-  TP__TRY(tp__phase_learner(x->o->train, fine_tune, true, &options, err));
+  TP__TRY(tp__phase_learner(x->o->train, fine_tune, &options, err));
   options.spec = x->spec;
+  options.whole = x->input.varies;
   options.batch = x->plan->batch * x->plan->replicas;
   options.bytes = x->plan->bytes;
   tp__say(x->job->log, "planning: %s", fine_tune ? "fine-tuning" : "head");
@@ -129,7 +130,9 @@ static tp_status open_planner(struct planner *x, tp_error *err)
                            .plugin = o->plugin,
                            .cache = o->cache,
                            .seconds = o->patience,
-                           .log = x->job->log};
+                           .log = x->job->log,
+                           .stopped = x->job->stopped,
+                           .user = x->job->user_stop};
   TP__TRY(tp__ahead_open(&how, &x->ahead, err));
   tp__planner_options options = {.ahead = x->ahead,
                                  .replicas = o->replicas,

@@ -12,13 +12,15 @@ typedef struct tp__plan_input {
   const tp__plan_options *o;
   tp__plan *plan;
   tp__catalog *train, *val; /* NULL: there are no data */
+  bool varies;              /* a picture is another one in each epoch */
 } tp__plan_input;           /* born zeroed */
 
 /* Opens the data that are there, and writes into the plan how many examples and classes there are.
  */
 tp_status tp__plan_input_open(tp__plan_input *input, const tp__job *job, const tp__plan_options *o,
                               tp__plan *plan, tp_error *err) TP_CHECKED;
-/* Whether pixels cross as 8 bits. Without data, pictures count as having the network's size. */
+/* Whether pixels cross as 8 bits, and vary. Without data, pictures count as having the network's
+ * size. */
 tp_status tp__plan_input_transfer(tp__plan_input *input, tp_error *err) TP_CHECKED;
 /* Makes batches for the options' seconds, as training would, and counts. Does nothing without data.
  */

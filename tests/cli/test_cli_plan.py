@@ -8,11 +8,14 @@ out work, or did it twice, would be far off. The compiler is libtpu of TEPAL_TES
 the cases are skipped."""
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
-from cli_testing import DEVICE, DONE, USAGE, CliTest, main
+from cli_testing import DEVICE, PATIENCE, STOPPED, USAGE, CliTest, main
 
 PLUGINS = Path(os.environ.get("TEPAL_TEST_PJRT") or Path(__file__).resolve().parents[2] / ".venv-pjrt")
 COMPILER = next(PLUGINS.glob("lib/python3*/site-packages/libtpu/libtpu.so"), None)
@@ -112,6 +115,21 @@ class Words(PlanTest):
         self.assertEqual([p["name"] for p in phase["programs"]], ["features", "step", "validation"])
         self.assertEqual(phase["steps"], 2)  # 12 in batches of 8
         self.assertFalse(os.path.exists("runs"))
+
+    def test_stop(self):
+        """Ctrl-C ends it while the compiler works, and the compiler with it."""
+        plan = subprocess.Popen([self.program, *map(str, plan_words("--quick"))], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=self.environment)
+        while "compiling" not in plan.stderr.readline():
+            self.assertIsNone(plan.poll())
+        time.sleep(1)
+        children = Path(f"/proc/{plan.pid}/task/{plan.pid}/children").read_text().split()
+        plan.send_signal(signal.SIGINT)
+        out, err = plan.communicate(timeout=PATIENCE)
+        self.assertEqual((plan.returncode, out), (STOPPED, ""), err)
+        self.assertIn("stopped", err)
+        self.assertEqual(len(children), 1)
+        self.assertFalse(os.path.exists(f"/proc/{children[0]}"))
 
     def test_wrong(self):
         for code, pieces, words in [

@@ -1,6 +1,7 @@
 /* ahead - see ahead.h */
 #include "ahead.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,8 @@ struct tp__ahead {
   char *plugin, *cache; /* cache may be NULL */
   double seconds;
   const tp__log *log;
+  bool (*stopped)(void *user);
+  void *user;
   tp__machine machine;
 };
 
@@ -87,6 +90,16 @@ static int child_body(void *arg, int in, int out)
 
 /* ---- in the parent ---- */
 
+/* Until the child has something to say, its time is over, or nobody wants it any more. */
+static tp_status wait_for(const tp__child *child, const tp__ahead *a, tp_error *err)
+{
+  struct pollfd wait = {.fd = child->fd, .events = POLLIN};
+  while (tp__now() < child->deadline && poll(&wait, 1, 100) <= 0)
+    if (a->stopped != NULL && a->stopped(a->user))
+      return tp__fail(err, TP_STOPPED, "stopped; what was compiled before is kept");
+  return TP_OK;
+}
+
 static tp_status read_answer(tp__child *child, struct answer *a, char **message, tp_error *err)
 {
   TP__TRY(tp__child_read(child, a, sizeof *a, err));
@@ -119,7 +132,8 @@ static tp_status ask(const struct task *t, double seconds, struct answer *a, cha
   int log = memfd_create("tepal-plan", MFD_CLOEXEC);
   tp_status status = tp__child_start(&child, child_body, (void *)(uintptr_t)t, log, &limits, err);
   if (status == TP_OK) {
-    status = read_answer(&child, a, message, err);
+    status = wait_for(&child, t->ahead, err);
+    if (status == TP_OK) status = read_answer(&child, a, message, err);
     tp__child_end(&child);
     if (status == TP_ERR_DATA) status = died(t, log, err);
   }
@@ -176,6 +190,8 @@ tp_status tp__ahead_open(const tp__ahead_options *options, tp__ahead **ahead, tp
   a->target = options->target;
   a->seconds = options->seconds;
   a->log = options->log;
+  a->stopped = options->stopped;
+  a->user = options->user;
   tp_status status = TP_OK;
   if (options->cache != NULL) {
     a->cache = tp__strdup(options->cache, err);

@@ -16,10 +16,12 @@ typedef struct tp__ahead tp__ahead;
 
 typedef struct tp__ahead_options {
   tp__target target;
-  const char *plugin; /* path; NULL: looked for */
-  const char *cache;  /* folder of answers; NULL: none are kept */
-  double seconds;     /* that one compilation may take */
-  const tp__log *log; /* borrows; may be NULL */
+  const char *plugin;          /* path; NULL: looked for */
+  const char *cache;           /* folder of answers; NULL: none are kept */
+  double seconds;              /* that one compilation may take */
+  const tp__log *log;          /* borrows; may be NULL */
+  bool (*stopped)(void *user); /* true once the caller wants to end; may be NULL */
+  void *user;
 } tp__ahead_options;
 
 /* What came of a compilation; of one device. */
@@ -43,7 +45,7 @@ const char *tp__ahead_plugin(const tp__ahead *ahead); /* its path */
 
 /* Compiles a module for so many replicas; what: "step", for the log and for errors. A program that
  * is too large is a verdict. Error: one that does not compile (the module's file and the operator
- * are named), or took too long. */
+ * are named), or took too long; TP_STOPPED. */
 tp_status tp__ahead_compile(tp__ahead *ahead, const char *what, const char *text, size_t length,
                             int replicas, tp__verdict *verdict, tp_error *err) TP_CHECKED;
 
