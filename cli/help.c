@@ -135,11 +135,11 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 
 static bool is_option_name(const char *text, size_t size)
 {
-  static const char *const of_plan[] = {"topology",     "classes", "examples",
-                                        "val_examples", "measure", "patience"};
+  static const char *const other[] = {"replicas",     "topology", "classes", "examples",
+                                      "val_examples", "measure",  "patience"};
   tp_option o;
-  for (size_t i = 0; i < sizeof of_plan / sizeof of_plan[0]; i++)
-    if (strlen(of_plan[i]) == size && memcmp(of_plan[i], text, size) == 0) return true;
+  for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
+    if (strlen(other[i]) == size && memcmp(other[i], text, size) == 0) return true;
   for (int kind = TP_OPTIONS_TRAIN; kind <= TP_OPTIONS_DRAW; kind++)
     for (size_t i = 0; tp_options_at((tp_options_kind)kind, i, &o); i++)
       if (strlen(o.name) == size && memcmp(o.name, text, size) == 0) return true;
