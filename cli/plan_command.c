@@ -1,4 +1,4 @@
-/* plan - `tepal plan`; see cli.h */
+/* plan_command - `tepal plan`; see cli.h */
 #include <stdlib.h>
 
 #include "cli.h"
