@@ -107,6 +107,7 @@ static tp_status plan_phase(struct planner *x, bool fine_tune, tp_error *err)
   TP__TRY(tp__phase_learner(x->o->train, fine_tune, &options, err));
   options.spec = x->spec;
   options.whole = x->input.varies;
+  options.steps = 1; /* of several steps in one call each is like this one */
   options.batch = x->plan->batch * x->plan->replicas;
   options.bytes = x->plan->bytes;
   tp__say(x->job->log, "planning: %s", fine_tune ? "fine-tuning" : "head");
