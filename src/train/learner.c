@@ -224,7 +224,7 @@ static tp_status compile(tp__learner *l, const tp__learner_options *o, const tp_
   tp__compile_options co = {.batch = o->batch,
                             .reference = o->reference,
                             .memory_limit = o->memory_limit > 0 ? l->memory_left : 0,
-                            .byte_input = l->bytes != NULL ? "pixels" : NULL,
+                            .byte_input = l->bytes != NULL && !split ? "pixels" : NULL,
                             .bf16 = o->bf16,
                             .local_statistics = o->local_statistics,
                             .accumulate = o->accumulate,
