@@ -76,8 +76,8 @@ tp_status tp__train_check(const tp_train_options *o, tp_error *err)
 
 /* ---- a phase, and its input ---- */
 
-tp_status tp__phase_learner(const tp_train_options *o, bool fine_tune,
-                            tp__learner_options *learner, tp_error *err)
+tp_status tp__phase_learner(const tp_train_options *o, bool fine_tune, tp__learner_options *learner,
+                            tp_error *err)
 {
   *learner = (tp__learner_options){
       .last_n = fine_tune ? o->fine_tune_layers : 0,
