@@ -11,11 +11,11 @@ failed=0
 
 say() { echo "$*" | tee -a "$report"; }
 
-# step NAME COMMAND...: runs it for at most a minute, tells how it went and how long it took.
+# step NAME COMMAND...: runs it for at most two minutes, tells how it went and how long it took.
 step() {
   local name=$1 start=$SECONDS
   shift
-  if timeout 60 "$@" >"$folder/log" 2>&1; then
+  if timeout 120 "$@" >"$folder/log" 2>&1; then
     say "ok     $name ($((SECONDS - start)) s)"
   else
     say "FAILED $name (exit $?, $((SECONDS - start)) s)"
@@ -45,28 +45,29 @@ step "doctor, float32" "$tepal" doctor efficientnet-b0 --image-size 96 --device 
 tail -2 "$folder/log" | tee -a "$report"
 data=(--train "$folder/flowers/train/*.tfrec" --val "$folder/flowers/val/*.tfrec")
 step "train the head, two epochs" "$tepal" train "${data[@]}" "${small[@]}" --run "$folder/head" --epochs 2
-step "train all layers, bfloat16" "$tepal" train "${data[@]}" "${small[@]}" --run "$folder/all-layers" --epochs 0 \
-  --fine-tune-epochs 2 --fine-tune-layers all --batch-norm batch --precision bf16 --fine-tune-learning-rate 1e-3
+# The last layers only: compiling the step of all layers may take minutes.
+step "train the last layers, bfloat16" "$tepal" train "${data[@]}" "${small[@]}" --run "$folder/last-layers" --epochs 0 \
+  --fine-tune-epochs 2 --batch-norm batch --precision bf16 --fine-tune-learning-rate 1e-3
 grep -h 'images/s' "$folder/log" | tail -1 | tee -a "$report"
 
-# A run that is interrupted, and goes on.
-"$tepal" train "${data[@]}" "${small[@]}" --run "$folder/stopped" --epochs 40 >"$folder/log" 2>&1 &
+# A run that is interrupted, and goes on. SIGTERM: what a script starts in the background does not hear SIGINT.
+"$tepal" train "${data[@]}" "${small[@]}" --run "$folder/stopped" --early-stopping 0 --epochs 1000 >"$folder/log" 2>&1 &
 process=$!
 for _ in $(seq 60); do
   [ -s "$folder/stopped/history.csv" ] && break
   sleep 0.5
 done
-kill -INT $process
+kill -TERM $process
 wait $process
 code=$?
-if [ $code = 6 ]; then say "ok     stop (exit 6: resumable)"; else say "FAILED stop (exit $code)" failed=1; fi
+if [ $code = 6 ]; then say "ok     stop (exit 6: resumable)"; else say "FAILED stop (exit $code)"; failed=1; fi
 "$tepal" train --resume "$folder/stopped" --device "$device" >"$folder/log" 2>&1 &
 process=$!
 sleep 8
-kill -INT $process 2>/dev/null
+kill -TERM $process 2>/dev/null
 wait $process
 code=$?
-if [ $code = 6 ] || [ $code = 0 ]; then say "ok     resume (exit $code)"; else say "FAILED resume (exit $code)" failed=1; fi
+if [ $code = 6 ]; then say "ok     resume, and stop again"; else say "FAILED resume (exit $code)"; failed=1; fi
 
 test_data=(--data "$folder/flowers/test/*.tfrec" --probabilities)
 step "predict" "$tepal" predict "$folder/head" "${test_data[@]}" --out "$folder/device.csv" --device "$device"
