@@ -32,7 +32,8 @@ struct item {
 struct connection {
   struct connection *next;
   tp__kv_server *server;
-  int fd;
+  int fd; /* -1: it has ended, and its thread can be joined */
+  pthread_t thread;
 };
 
 struct tp__kv_server {
@@ -42,7 +43,7 @@ struct tp__kv_server {
   pthread_t accepting;
   bool started;
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* a value more, or a connection less, or closing */
+  pthread_cond_t changed; /* a value more, or closing */
   struct item *first;
   size_t stored; /* bytes */
   struct connection *open;
@@ -131,16 +132,28 @@ static bool answer(tp__kv_server *s, tp__kv_channel *c)
   return tp__kv_send(c, &reply, tp__now() + message_seconds) == TP__KV_FINE && known;
 }
 
-static void forget(struct connection *c)
+/* Joins the threads of connections that have ended; those of all, when none can begin any more. */
+static void reap(tp__kv_server *s, bool all)
 {
-  tp__kv_server *s = c->server;
-  struct connection **at = &s->open;
-  while (*at != c) at = &(*at)->next;
-  *at = c->next;
-  close(c->fd);
-  free(c);
-  s->connections--;
-  pthread_cond_broadcast(&s->changed);
+  struct connection *ended = NULL;
+  pthread_mutex_lock(&s->lock);
+  for (struct connection **at = &s->open; *at != NULL;) {
+    struct connection *c = *at;
+    if (c->fd >= 0 && !all) {
+      at = &c->next;
+      continue;
+    }
+    *at = c->next;
+    c->next = ended;
+    ended = c;
+  }
+  pthread_mutex_unlock(&s->lock);
+  while (ended != NULL) {
+    struct connection *next = ended->next;
+    pthread_join(ended->thread, NULL);
+    free(ended);
+    ended = next;
+  }
 }
 
 static void *serve(void *arg)
@@ -159,7 +172,9 @@ static void *serve(void *arg)
     pthread_mutex_unlock(&s->lock);
   }
   pthread_mutex_lock(&s->lock);
-  forget(c);
+  close(c->fd);
+  c->fd = -1;
+  s->connections--;
   pthread_mutex_unlock(&s->lock);
   return NULL;
 }
@@ -167,22 +182,18 @@ static void *serve(void *arg)
 /* Over the limits a connection is closed at once; its client tries again. */
 static void begin(tp__kv_server *s, int fd)
 {
+  reap(s, false);
   struct connection *c = malloc(sizeof *c);
-  pthread_t thread;
   pthread_mutex_lock(&s->lock);
   if (c != NULL && s->connections < CONNECTIONS_MAX && s->strangers < STRANGERS_MAX) {
     *c = (struct connection){.next = s->open, .server = s, .fd = fd};
-    s->open = c;
-    s->connections++;
-    s->strangers++;
-    if (pthread_create(&thread, NULL, serve, c) == 0) {
-      pthread_detach(thread);
-    } else {
-      s->strangers--;
-      forget(c);
+    if (pthread_create(&c->thread, NULL, serve, c) == 0) { /* it counts down under the lock */
+      s->open = c;
+      s->connections++;
+      s->strangers++;
+      c = NULL;
+      fd = -1;
     }
-    c = NULL;
-    fd = -1;
   }
   pthread_mutex_unlock(&s->lock);
   free(c);
@@ -276,10 +287,11 @@ void tp__kv_server_free(tp__kv_server *s)
   if (s->started) pthread_join(s->accepting, NULL);
   pthread_mutex_lock(&s->lock);
   s->closing = true;
-  for (struct connection *c = s->open; c != NULL; c = c->next) shutdown(c->fd, SHUT_RDWR);
+  for (struct connection *c = s->open; c != NULL; c = c->next)
+    if (c->fd >= 0) shutdown(c->fd, SHUT_RDWR);
   pthread_cond_broadcast(&s->changed);
-  while (s->connections > 0) pthread_cond_wait(&s->changed, &s->lock);
   pthread_mutex_unlock(&s->lock);
+  reap(s, true);
   while (s->first != NULL) {
     struct item *next = s->first->next;
     free(s->first);
