@@ -44,7 +44,7 @@ static tp_status all_of_size(const tp__job *job, const tp__image_recipe *recipe,
 }
 
 tp_status tp__transfer_bytes(const char *transfer, const tp__job *job,
-                             const tp__image_recipe *recipe, const tp__catalog *const catalog[2],
+                             const tp__pipeline_options *input, const tp__catalog *const catalog[2],
                              bool *bytes, tp_error *err)
 {
   *bytes = strcmp(transfer, "uint8") == 0;
@@ -52,10 +52,10 @@ tp_status tp__transfer_bytes(const char *transfer, const tp__job *job,
   if (strcmp(transfer, "auto") != 0)
     return tp__fail(err, TP_ERR_USAGE,
                     "transfer: \"%s\" is not known; wanted auto, float32 or uint8", transfer);
-  if (tp__image_recipe_is_float(recipe)) return TP_OK;
+  if (tp__image_recipe_is_float(&input->recipe) || input->mixup > 0) return TP_OK;
   *bytes = true;
   for (int i = 0; i < 2 && *bytes; i++)
-    if (catalog[i] != NULL) TP__TRY(all_of_size(job, recipe, catalog[i], bytes, err));
+    if (catalog[i] != NULL) TP__TRY(all_of_size(job, &input->recipe, catalog[i], bytes, err));
   return TP_OK;
 }
 

@@ -5,13 +5,13 @@
 
 #include "base/job.h"
 #include "data/catalog.h"
-#include "image/image.h"
+#include "pipeline/pipeline.h"
 
 /* transfer: "float32", "uint8" (rounded where need be) or "auto": 8 bits where that changes
- * nothing, which is so when no picture is resized, rotated or recoloured (all headers of the
- * catalogs are read for it; NULL ones are left out). */
+ * nothing, which is so when no picture is resized, rotated, recoloured or blended with another (all
+ * headers of the catalogs are read for it; NULL ones are left out). */
 tp_status tp__transfer_bytes(const char *transfer, const tp__job *job,
-                             const tp__image_recipe *recipe, const tp__catalog *const catalog[2],
+                             const tp__pipeline_options *input, const tp__catalog *const catalog[2],
                              bool *bytes, tp_error *err) TP_CHECKED;
 
 /* accumulate: "auto" (0) or how many parts. */
