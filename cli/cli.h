@@ -48,8 +48,8 @@ typedef struct cli_flag {
  * on failure. */
 tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *extra, size_t n_extra,
                    cli_common *common, tp_error *error);
-/* The same for the options of a training: a word that is no flag is a recipe.ini, which is read
- * first. */
+/* After cli_read of a training's options: a word that was no flag is a recipe.ini; it is read, then
+ * the words once more, so that flags have the last word. Without such a word nothing changes. */
 tp_status cli_read_recipe(const cli_words *words, tp_train_options *options, cli_flag *extra,
                           size_t n_extra, cli_common *common, tp_error *error);
 void cli_common_free(cli_common *common);

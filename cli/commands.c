@@ -51,19 +51,14 @@ tp_status cli_train(const cli_words *words, tp_error *error)
   cli_flag resume = {.name = "resume"};
   tp_options_default(TP_OPTIONS_TRAIN, &o);
   tp_status status = cli_read(words, TP_OPTIONS_TRAIN, &o, &resume, 1, &j.common, error);
-  bool by_recipe = resume.given == NULL && j.common.n_positional > 0;
-  if (status == TP_OK && !j.common.help && by_recipe) {
-    tp_options_free(TP_OPTIONS_TRAIN, &o);
-    tp_options_default(TP_OPTIONS_TRAIN, &o);
-    cli_common_free(&j.common);
-    status = cli_read_recipe(words, &o, &resume, 1, &j.common, error);
-  }
   if (status == TP_OK && j.common.help) {
     printf("%s", train_help);
     cli_print_options(stdout, TP_OPTIONS_TRAIN);
     goto out;
   }
-  if (status == TP_OK && resume.given != NULL) status = check_resume(&j.common, error);
+  if (status == TP_OK)
+    status = resume.given != NULL ? check_resume(&j.common, error)
+                                  : cli_read_recipe(words, &o, &resume, 1, &j.common, error);
   if (status == TP_OK) status = cli_context(&j.screen, &j.common, &j.context, error);
   if (status == TP_OK)
     status = resume.given != NULL ? tp_train_resume(j.context, resume.given, &result, error)

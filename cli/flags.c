@@ -259,12 +259,10 @@ static bool is_recipe(const char *path)
   return n > 4 && strcmp(path + n - 4, ".ini") == 0;
 }
 
-/* The first pass finds the recipe; the second lets flags have the last word. */
 tp_status cli_read_recipe(const cli_words *words, tp_train_options *options, cli_flag *extra,
                           size_t n_extra, cli_common *common, tp_error *error)
 {
-  tp_status status = cli_read(words, TP_OPTIONS_TRAIN, options, extra, n_extra, common, error);
-  if (status != TP_OK || common->help || common->n_positional == 0) return status;
+  if (common->n_positional == 0) return TP_OK;
   const char *recipe = common->positional[0];
   if (common->n_positional > 1)
     return cli_usage(error, "\"%s\": one recipe at most; data are given with --train and --val",
@@ -274,7 +272,7 @@ tp_status cli_read_recipe(const cli_words *words, tp_train_options *options, cli
                      recipe);
   tp_options_free(TP_OPTIONS_TRAIN, options);
   tp_options_default(TP_OPTIONS_TRAIN, options);
-  status = tp_options_read(TP_OPTIONS_TRAIN, options, recipe, error);
+  tp_status status = tp_options_read(TP_OPTIONS_TRAIN, options, recipe, error);
   cli_common_free(common);
   if (status != TP_OK) return status;
   return cli_read(words, TP_OPTIONS_TRAIN, options, extra, n_extra, common, error);

@@ -78,11 +78,12 @@ tp_status cli_plan(const cli_words *words, tp_error *error)
   char *text = NULL;
   bool fits = false;
   tp_options_default(TP_OPTIONS_TRAIN, &o);
-  tp_status status = cli_read_recipe(words, &o, flag, FLAGS, &j.common, error);
+  tp_status status = cli_read(words, TP_OPTIONS_TRAIN, &o, flag, FLAGS, &j.common, error);
   if (status == TP_OK && j.common.help) {
     printf("%s", plan_help);
     goto out;
   }
+  if (status == TP_OK) status = cli_read_recipe(words, &o, flag, FLAGS, &j.common, error);
   if (status == TP_OK && j.common.device != NULL)
     status = cli_usage(error, "--device: a plan uses none; --topology says which it is for");
   if (status == TP_OK) status = read_plan(flag, &plan, error);
