@@ -1,7 +1,7 @@
 /* cut - a graph without the part that leads to one value; see graph.h */
 #include <stdlib.h>
 
-#include "graph.h"
+#include "rewrite.h"
 
 /* live[v]: an output or assignment depends on v without going through `leaf`. */
 static void mark_live(const tp__graph *g, tp__value leaf, bool *live)
@@ -20,12 +20,9 @@ static tp_status copy_node(const tp__graph *g, tp__value v, tp__graph *to, tp__v
                            tp_error *err)
 {
   const tp__node *n = &g->node[v];
-  if (n->op == TP__OP_INPUT) return tp__graph_input(to, n->name, n->dtype, &n->shape, &map[v], err);
-  if (n->op == TP__OP_PARAM) return tp__graph_param(to, n->name, &n->shape, &map[v], err);
   tp__value in[TP__OPERANDS_MAX];
   for (int i = 0; i < n->n_in; i++) in[i] = n->in[i] == TP__NONE ? TP__NONE : map[n->in[i]];
-  TP__TRY(tp__graph_add(to, n->op, in, n->n_in, &n->attr, &map[v], err));
-  return n->name == NULL ? TP_OK : tp__graph_hint(to, map[v], n->name, err);
+  return tp__graph_copy_node(g, v, in, to, &map[v], err);
 }
 
 static tp_status copy_live(const tp__graph *g, tp__value leaf, const char *name, const bool *live,
@@ -38,11 +35,7 @@ static tp_status copy_live(const tp__graph *g, tp__value leaf, const char *name,
     else
       TP__TRY(copy_node(g, v, to, map, err));
   }
-  for (size_t i = 0; i < g->n_outputs; i++)
-    TP__TRY(tp__graph_output(to, g->output[i].name, map[g->output[i].value], err));
-  for (size_t i = 0; i < g->n_assignments; i++)
-    TP__TRY(tp__graph_assign(to, map[g->assignment[i].param], map[g->assignment[i].value], err));
-  return TP_OK;
+  return tp__graph_copy_results(g, map, to, err);
 }
 
 tp_status tp__graph_cut(const tp__graph *g, tp__value value, const char *name, tp__graph **cut,

@@ -53,26 +53,36 @@ tp_status tp__rewrite_emit(tp__rewrite *r, tp__value v, tp__op op, const tp__val
   return TP_OK;
 }
 
-static tp_status copy_node(tp__rewrite *r, tp__value v)
+tp_status tp__graph_copy_node(const tp__graph *from, tp__value v, const tp__value *in,
+                              tp__graph *to, tp__value *made, tp_error *err)
 {
-  const tp__node *n = &r->from->node[v];
-  if (n->op == TP__OP_INPUT)
-    return tp__graph_input(r->to, n->name, n->dtype, &n->shape, &r->map[v], r->err);
-  if (n->op == TP__OP_PARAM) return tp__graph_param(r->to, n->name, &n->shape, &r->map[v], r->err);
-  tp__value in[TP__OPERANDS_MAX];
-  tp__rewrite_operands(r, n, in);
-  return tp__rewrite_emit(r, v, n->op, in, n->n_in, &n->attr, NULL);
+  const tp__node *n = &from->node[v];
+  if (n->op == TP__OP_INPUT) return tp__graph_input(to, n->name, n->dtype, &n->shape, made, err);
+  if (n->op == TP__OP_PARAM) return tp__graph_param(to, n->name, &n->shape, made, err);
+  TP__TRY(tp__graph_add(to, n->op, in, n->n_in, &n->attr, made, err));
+  return tp__graph_hint(to, *made, n->name, err);
 }
 
-static tp_status copy_results(tp__rewrite *r)
+tp_status tp__graph_copy_results(const tp__graph *from, const tp__value *map, tp__graph *to,
+                                 tp_error *err)
 {
-  const tp__graph *g = r->from;
-  for (size_t i = 0; i < g->n_outputs; i++)
-    TP__TRY(tp__graph_output(r->to, g->output[i].name, r->map[g->output[i].value], r->err));
-  for (size_t i = 0; i < g->n_assignments; i++)
-    TP__TRY(tp__graph_assign(r->to, r->map[g->assignment[i].param], r->map[g->assignment[i].value],
-                             r->err));
+  for (size_t i = 0; i < from->n_outputs; i++) {
+    tp__value v = from->output[i].value;
+    TP__TRY(tp__graph_output(to, from->output[i].name, map != NULL ? map[v] : v, err));
+  }
+  for (size_t i = 0; i < from->n_assignments; i++) {
+    tp__assignment a = from->assignment[i];
+    if (map != NULL) a = (tp__assignment){map[a.param], map[a.value]};
+    TP__TRY(tp__graph_assign(to, a.param, a.value, err));
+  }
   return TP_OK;
+}
+
+static tp_status copy_node(tp__rewrite *r, tp__value v)
+{
+  tp__value in[TP__OPERANDS_MAX];
+  tp__rewrite_operands(r, &r->from->node[v], in);
+  return tp__graph_copy_node(r->from, v, in, r->to, &r->map[v], r->err);
 }
 
 static tp_status visit_all(tp__rewrite *r, const bool *live, tp__visit_fn visit)
@@ -83,7 +93,7 @@ static tp_status visit_all(tp__rewrite *r, const bool *live, tp__visit_fn visit)
     if (visit != NULL) TP__TRY(visit(r, v));
     if (r->map[v] == TP__NONE) TP__TRY(copy_node(r, v));
   }
-  return copy_results(r);
+  return tp__graph_copy_results(r->from, r->map, r->to, r->err);
 }
 
 tp_status tp__rewrite_run(const tp__graph *from, tp__visit_fn visit, tp__graph **to, tp_error *err)

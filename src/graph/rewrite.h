@@ -39,6 +39,17 @@ tp_status tp__rewrite_emit(tp__rewrite *r, tp__value v, tp__op op, const tp__val
 /* The new values of n's operands, TP__NONE where absent. */
 void tp__rewrite_operands(const tp__rewrite *r, const tp__node *n, tp__value in[TP__OPERANDS_MAX]);
 
+/* ---- copying, also for those who are no pass ---- */
+
+/* Node v of `from` once more in `to`, with operands in (new values; sources have none), under its
+ * layer's name. */
+tp_status tp__graph_copy_node(const tp__graph *from, tp__value v, const tp__value *in,
+                              tp__graph *to, tp__value *made, tp_error *err) TP_CHECKED;
+/* Outputs and assignments of `from`, of the values that map has for them (NULL: of the
+ * same numbers). */
+tp_status tp__graph_copy_results(const tp__graph *from, const tp__value *map, tp__graph *to,
+                                 tp_error *err) TP_CHECKED;
+
 static inline const tp__node *tp__rewrite_node(const tp__rewrite *r, tp__value v)
 {
   return &r->from->node[v];

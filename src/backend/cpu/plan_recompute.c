@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "geometry.h"
+#include "graph/rewrite.h"
 #include "program.h"
 
 /* A value made again in a later stage. */
@@ -88,19 +89,12 @@ static tp_status operand_for(struct recompute *r, tp__value v, int level, tp__va
 static tp_status add_node(struct recompute *r, tp__value v, int level, bool copy, tp__value *made)
 {
   const tp__node *n = &r->from->node[v];
-  if (n->op == TP__OP_INPUT)
-    TP__TRY(tp__graph_input(r->to, n->name, n->dtype, &n->shape, made, r->err));
-  else if (n->op == TP__OP_PARAM)
-    TP__TRY(tp__graph_param(r->to, n->name, &n->shape, made, r->err));
-  else {
-    tp__value in[TP__OPERANDS_MAX];
-    for (int i = 0; i < n->n_in; i++) {
-      in[i] = TP__NONE;
-      if (n->in[i] != TP__NONE) TP__TRY(operand_for(r, n->in[i], level, &in[i]));
-    }
-    TP__TRY(tp__graph_add(r->to, n->op, in, n->n_in, &n->attr, made, r->err));
-    TP__TRY(tp__graph_hint(r->to, *made, n->name, r->err));
+  tp__value in[TP__OPERANDS_MAX];
+  for (int i = 0; i < n->n_in; i++) {
+    in[i] = TP__NONE;
+    if (n->in[i] != TP__NONE) TP__TRY(operand_for(r, n->in[i], level, &in[i]));
   }
+  TP__TRY(tp__graph_copy_node(r->from, v, in, r->to, made, r->err));
   return set_not_before(r, *made, copy ? level : 0);
 }
 
@@ -139,12 +133,7 @@ static tp_status rebuild(struct recompute *r)
   const tp__graph *g = r->from;
   find_levels(r);
   for (tp__value v = 0; v < g->count; v++) TP__TRY(add_node(r, v, r->level[v], false, &r->map[v]));
-  for (size_t i = 0; i < g->n_outputs; i++)
-    TP__TRY(tp__graph_output(r->to, g->output[i].name, r->map[g->output[i].value], r->err));
-  for (size_t i = 0; i < g->n_assignments; i++)
-    TP__TRY(tp__graph_assign(r->to, r->map[g->assignment[i].param], r->map[g->assignment[i].value],
-                             r->err));
-  return TP_OK;
+  return tp__graph_copy_results(g, r->map, r->to, r->err);
 }
 
 tp_status tp__plan_recompute(const tp__graph *g, const tp__thrift *thrift, tp__graph **recomputing,

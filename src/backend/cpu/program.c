@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/rewrite.h"
+
 enum { BATCH_MAX = 1 << 20 };
 
 tp_status tp__program_fits(const tp__program *p, uint64_t bytes, tp_error *err)
@@ -16,28 +18,17 @@ tp_status tp__program_fits(const tp__program *p, uint64_t bytes, tp_error *err)
       (long long)p->batch, tp__bytes_text(need, bytes), tp__bytes_text(limit, p->memory_limit));
 }
 
-/* The same graph again: programs own theirs. */
+/* The same graph again, value for value: programs own theirs. */
 static tp_status copy_graph(const tp__graph *from, tp__graph **copy, tp_error *err)
 {
   TP__TRY(tp__graph_new(copy, err));
-  tp__graph *g = *copy;
-  for (int32_t i = 0; i < from->count; i++) {
-    const tp__node *n = &from->node[i];
+  for (tp__value i = 0; i < from->count; i++) {
     tp__value v = TP__NONE;
-    if (n->op == TP__OP_INPUT)
-      TP__TRY(tp__graph_input(g, n->name, n->dtype, &n->shape, &v, err));
-    else if (n->op == TP__OP_PARAM)
-      TP__TRY(tp__graph_param(g, n->name, &n->shape, &v, err));
-    else
-      TP__TRY(tp__graph_add(g, n->op, n->in, n->n_in, &n->attr, &v, err));
+    TP__TRY(tp__graph_copy_node(from, i, from->node[i].in, *copy, &v, err));
     if (v != i)
       return tp__fail(err, TP_ERR_INTERNAL, "node %d of the graph is there twice", (int)i);
   }
-  for (size_t i = 0; i < from->n_outputs; i++)
-    TP__TRY(tp__graph_output(g, from->output[i].name, from->output[i].value, err));
-  for (size_t i = 0; i < from->n_assignments; i++)
-    TP__TRY(tp__graph_assign(g, from->assignment[i].param, from->assignment[i].value, err));
-  return TP_OK;
+  return tp__graph_copy_results(from, NULL, *copy, err);
 }
 
 static tp_status bind_parameters(tp__program *p, tp_error *err)
