@@ -4,6 +4,8 @@
  *   hlo_mark.c     what is needed of each value: this replica's, all replicas', early or late
  *   hlo_replicas.c values over all replicas: all_reduce, moments
  *   hlo_loop.c     the rows in parts, one after the other
+ *   hlo_steps.c    several steps in one call
+ *   hlo_while.c    loops
  *   hlo_text.c     typed values and the operations of StableHLO as functions
  *   hlo_window.c   those with windows: convolutions, pools
  *   hlo_table.c    operator of the graph -> emitter
@@ -92,6 +94,36 @@ tp__hlo_value tp__hlo_masked(tp__hlo *w, tp__hlo_value x, bool zero);
 /* Examples of the sums that w->own speaks of, f32, at least 1. */
 tp__hlo_value tp__hlo_examples(tp__hlo *w);
 void tp__hlo_fail(tp__hlo *w, const char *format, ...) TP_PRINTF(2, 3);
+/* The head of a function with the module's ports, whose values are named next: @main's assigned
+ * results take the memory of their arguments. argument [n_arguments] (NULL: not wanted) gets the
+ * values. */
+void tp__hlo_put_function(tp__hlo *w, const tp__hlo_module *m, const char *name,
+                          tp__hlo_value *argument);
+void tp__hlo_put_end(tp__hlo *w, const tp__hlo_value *result, size_t count); /* of a function */
+/* What follows the operands of a call: ") : (types) -> (types)". */
+void tp__hlo_put_signature(tp__hlo *w, const tp__hlo_value *in, size_t n_in,
+                           const tp__hlo_value *out, size_t n_out);
+
+/* ---- hlo_steps.c ---- */
+/* @main behind @step; the module's ports become those of several steps. */
+tp_status tp__hlo_steps(tp__hlo *w, tp__hlo_module *m) TP_CHECKED;
+
+/* ---- hlo_while.c ---- */
+/* "%7:3 = ", for an operation of so many results: their types are set, they get their names. */
+void tp__hlo_several(tp__hlo *w, tp__hlo_value *value, size_t count);
+void tp__hlo_return(tp__hlo *w, const char *op, const tp__hlo_value *value, size_t count);
+/* A loop that carries `count` values: start, then now in its condition and body, then after. What
+ * is written next is the condition, up to tp__hlo_while_do, then the body. */
+void tp__hlo_while(tp__hlo *w, const tp__hlo_value *start, size_t count, tp__hlo_value *now,
+                   tp__hlo_value *after);
+void tp__hlo_while_do(tp__hlo *w, tp__hlo_value more);
+void tp__hlo_while_end(tp__hlo *w, const tp__hlo_value *next, size_t count);
+/* x[first ... first + count] along its first dimension, and x with a part there; first, zero: i32.
+ */
+tp__hlo_value tp__hlo_part_of(tp__hlo *w, tp__hlo_value x, tp__hlo_value first, tp__hlo_value zero,
+                              int64_t count);
+tp__hlo_value tp__hlo_with_part(tp__hlo *w, tp__hlo_value x, tp__hlo_value part,
+                                tp__hlo_value first, tp__hlo_value zero);
 
 /* ---- hlo_mark.c ---- */
 tp_status tp__hlo_mark(tp__hlo *w) TP_CHECKED;

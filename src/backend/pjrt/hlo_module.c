@@ -239,24 +239,51 @@ static tp__hlo_value typed_port(const tp__hlo_port *port)
   return tp__hlo_typed(tp__hlo_type_of(port->dtype), &port->shape);
 }
 
-static void put_head(tp__hlo *w, const tp__hlo_module *m)
+static void put_type_list(tp__hlo *w, const tp__hlo_value *value, size_t count)
 {
-  tp__hlo_put(w,
-              "module @tepal attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = %d : "
-              "i32} {\n  func.func public @main(",
-              w->options->replicas);
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0) tp__hlo_put(w, ", ");
+    tp__hlo_put_type(w, value[i]);
+  }
+}
+
+void tp__hlo_put_signature(tp__hlo *w, const tp__hlo_value *in, size_t n_in,
+                           const tp__hlo_value *out, size_t n_out)
+{
+  tp__hlo_put(w, ") : (");
+  put_type_list(w, in, n_in);
+  tp__hlo_put(w, ") -> (");
+  put_type_list(w, out, n_out);
+  tp__hlo_put(w, ")");
+}
+
+void tp__hlo_put_function(tp__hlo *w, const tp__hlo_module *m, const char *name,
+                          tp__hlo_value *argument)
+{
+  const bool takes_memory = strcmp(name, "public @main") == 0;
+  tp__hlo_put(w, "  func.func %s(", name);
   for (size_t i = 0; i < m->n_arguments; i++) {
+    tp__hlo_value v = typed_port(&m->argument[i]);
+    v.id = (int32_t)i;
+    if (argument != NULL) argument[i] = v;
     tp__hlo_put(w, i > 0 ? ",\n      %%%zu: " : "%%%zu: ", i);
-    tp__hlo_put_type(w, typed_port(&m->argument[i]));
-    for (size_t r = 0; r < m->n_results; r++)
+    tp__hlo_put_type(w, v);
+    for (size_t r = 0; takes_memory && r < m->n_results; r++)
       if (m->result[r].param == (int)i) tp__hlo_put(w, " {tf.aliasing_output = %zu : i32}", r);
   }
+  w->next = (int32_t)m->n_arguments;
   tp__hlo_put(w, ")\n      -> (");
   for (size_t r = 0; r < m->n_results; r++) {
     if (r > 0) tp__hlo_put(w, ", ");
     tp__hlo_put_type(w, typed_port(&m->result[r]));
   }
   tp__hlo_put(w, ") {\n");
+}
+
+void tp__hlo_put_end(tp__hlo *w, const tp__hlo_value *result, size_t count)
+{
+  tp__hlo_return(w, "return", result, count);
+  tp__hlo_put(w, "  }\n");
 }
 
 static tp__hlo_value result_of(tp__hlo *w, size_t r)
@@ -276,16 +303,7 @@ static void put_results(tp__hlo *w, const tp__hlo_module *m)
   }
   w->where = "results";
   for (size_t r = 0; r < m->n_results; r++) result[r] = result_of(w, r);
-  tp__hlo_put(w, "    return");
-  for (size_t r = 0; r < m->n_results; r++) {
-    tp__hlo_put(w, r > 0 ? ", " : " ");
-    tp__hlo_put_value(w, result[r]);
-  }
-  for (size_t r = 0; r < m->n_results; r++) {
-    tp__hlo_put(w, r > 0 ? ", " : " : ");
-    tp__hlo_put_type(w, result[r]);
-  }
-  tp__hlo_put(w, "\n  }\n}\n");
+  tp__hlo_put_end(w, result, m->n_results);
   free(result);
 }
 
@@ -318,9 +336,16 @@ static tp_status write_graph(tp__hlo *w, tp__hlo_module *m)
   TP__TRY(add_arguments(w, m));
   TP__TRY(add_results(w, m));
   TP__TRY(tp__hlo_mark(w));
-  put_head(w, m);
+  const bool several = w->options->steps > 1;
+  tp__hlo_put(w,
+              "module @tepal attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = %d : "
+              "i32} {\n",
+              w->options->replicas);
+  tp__hlo_put_function(w, m, several ? "private @step" : "public @main", NULL);
   write_nodes(w);
   put_results(w, m);
+  if (several && w->status == TP_OK) w->status = tp__hlo_steps(w, m);
+  tp__hlo_put(w, "}\n");
   return w->status;
 }
 

@@ -77,12 +77,12 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
                          .bf16 = options->bf16,
                          .byte_input = options->byte_input,
                          .accumulate = parts,
+                         .steps = p->steps,
                          .depthwise_shifts = strcmp(pjrt->base.name, "cpu") == 0};
   tp__hlo_free(&p->module);
   tp__executable_free(p->executable);
   p->executable = NULL;
   TP__TRY(tp__hlo_write(graph, &how, &p->module, err));
-  if (p->steps > 1) TP__TRY(tp__hlo_repeat(&p->module, p->steps, err));
   tp_error why;
   tp_status status =
       tp__executable_new(pjrt->client, (const char *)p->module.text.data, p->module.text.size,

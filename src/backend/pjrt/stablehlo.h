@@ -32,6 +32,9 @@ typedef struct tp__hlo_options {
   int accumulate; /* >= 1: the rows go through in so many equal parts, one after the other, and the
                      sums of joint operators are added before what follows from them. rows is their
                      total. Error: a joint value that examples read (batch statistics) */
+  int steps; /* above 1: the module does up to so many steps, one after the other on the parameters:
+                inputs, valid and outputs get a first dimension of so many, and one more argument,
+                the last, says how many to do */
   bool depthwise_shifts; /* depthwise convolutions as sums of shifted products: for CPUs, whose
                             compilers are slow at grouped convolutions */
 } tp__hlo_options;
@@ -40,7 +43,7 @@ typedef enum tp__hlo_kind {
   TP__HLO_PARAM,
   TP__HLO_INPUT,
   TP__HLO_VALID,
-  TP__HLO_COUNT, /* i32: steps to do, of tp__hlo_repeat */
+  TP__HLO_COUNT, /* i32: steps to do, with options.steps */
   TP__HLO_OUTPUT,
   TP__HLO_ASSIGNED
 } tp__hlo_kind;
@@ -65,10 +68,6 @@ typedef struct tp__hlo_module {
 /* Errors (TP_ERR_INTERNAL) name operator and shapes. */
 tp_status tp__hlo_write(const tp__graph *graph, const tp__hlo_options *options,
                         tp__hlo_module *module, tp_error *err) TP_CHECKED;
-/* Makes a module of one step into one of up to `steps`, one after the other on the parameters:
- * inputs, valid and outputs get a first dimension of so many, and one more argument, the last, says
- * how many to do. */
-tp_status tp__hlo_repeat(tp__hlo_module *module, int steps, tp_error *err) TP_CHECKED;
 void tp__hlo_free(tp__hlo_module *module); /* zeroes it; born zeroed */
 
 #endif
