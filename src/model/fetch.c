@@ -2,7 +2,6 @@
 #include "fetch.h"
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,16 +53,4 @@ tp_status tp__fetch(const char *url, tp__buffer *into, tp_error *err)
   if (s.failed) return tp__fail(err, s.err.status, "%s: %.1500s", url, s.err.text);
   return tp__fail(err, TP_ERR_DATA, "%s could not be fetched: %s", url,
                   reason[0] != '\0' ? reason : curl_easy_strerror(code));
-}
-
-tp_status tp__checksum(const char *algorithm, const void *data, size_t size, char hex[65],
-                       tp_error *err)
-{
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned n = 0;
-  const EVP_MD *method = EVP_get_digestbyname(algorithm);
-  if (method == NULL || EVP_Digest(data, size, digest, &n, method, NULL) != 1 || n > 32)
-    return tp__fail(err, TP_ERR_INTERNAL, "checksum %s could not be computed", algorithm);
-  for (unsigned i = 0; i < n; i++) snprintf(hex + (size_t)2 * i, 3, "%02x", digest[i]);
-  return TP_OK;
 }

@@ -1,4 +1,4 @@
-/* fetch - a file from a web address into memory (libcurl), and checksums (OpenSSL's libcrypto). */
+/* fetch - a file from a web address into memory (libcurl). */
 #ifndef TP_FETCH_H
 #define TP_FETCH_H
 
@@ -9,9 +9,5 @@
  * variables say; SSL_CERT_FILE or CURL_CA_BUNDLE name other certificates. Gives up after 20 s
  * without a connection or 60 s without a byte. Error: TP_ERR_DATA. */
 tp_status tp__fetch(const char *url, tp__buffer *into, tp_error *err) TP_CHECKED;
-
-/* Checksum as lower-case hex. algorithm: "SHA256" or "MD5". */
-tp_status tp__checksum(const char *algorithm, const void *data, size_t size, char hex[65],
-                       tp_error *err) TP_CHECKED;
 
 #endif

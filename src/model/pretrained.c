@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "fetch.h"
 #include "package.h"
 #include "weights.h"

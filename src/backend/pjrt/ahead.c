@@ -240,10 +240,8 @@ static void first_line(const char *text, char line[512])
 /* The compiler looks at its own temporaries; what a run needs besides is for us to add. */
 static void judge(const tp__ahead *a, tp__verdict *v)
 {
-  const tp__executable_info *i = &v->info;
   char need[32], there[32];
-  v->need = i->argument_bytes + i->output_bytes + i->temporary_bytes + i->code_bytes;
-  v->need = v->need > i->alias_bytes ? v->need - i->alias_bytes : 0;
+  v->need = tp__executable_need(&v->info);
   v->fits = v->need <= a->target.chip->usable;
   if (!v->fits)
     snprintf(v->why, sizeof v->why, "it needs %s, there are %s", tp__bytes_text(need, v->need),
@@ -275,7 +273,7 @@ tp_status tp__ahead_compile(tp__ahead *a, const char *what, const char *text, si
                             int replicas, tp__verdict *verdict, tp_error *err)
 {
   const struct task task = {.ahead = a, .text = text, .length = length, .replicas = replicas};
-  char key[TP__PROGRAM_KEY] = "";
+  char key[TP__KEY] = "";
   if (a->cache != NULL) {
     TP__TRY(tp__ahead_key(a, text, length, replicas, key, err));
     if (tp__ahead_recall(a->cache, key, verdict)) return TP_OK;

@@ -9,7 +9,7 @@
 /* Of all that decides the answer: module, replicas, machine, plugin (size and age of its file), the
  * environment's flags. */
 tp_status tp__ahead_key(const tp__ahead *ahead, const char *text, size_t length, int replicas,
-                        char key[TP__PROGRAM_KEY], tp_error *err) TP_CHECKED;
+                        char key[TP__KEY], tp_error *err) TP_CHECKED;
 /* False: there is no such answer. */
 bool tp__ahead_recall(const char *folder, const char *key, tp__verdict *verdict);
 void tp__ahead_remember(const char *folder, const char *key, const tp__verdict *verdict);

@@ -62,6 +62,9 @@ typedef struct tp__executable_info {
   double flops, bytes_accessed, optimal_seconds; /* 0: not told */
 } tp__executable_info;
 
+/* Bytes of one device that a run takes, with the parameters, which are there. */
+uint64_t tp__executable_need(const tp__executable_info *info);
+
 /* text: a StableHLO module for `replicas` replicas on the first so many devices; with several
  * processes on all devices of all of them (replicas is then the number of this process' devices,
  * the module's is tp__client_all_devices), and each process compiles and runs it. cache: a folder

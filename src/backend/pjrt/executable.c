@@ -24,11 +24,7 @@ static tp_status compile(tp__executable *x, const char *text, size_t length,
                          const tp__buffer *options, const char *folder, tp_error *err)
 {
   const tp__pjrt_api *api = x->client->api;
-  tp__pjrt_program program = {.struct_size = sizeof program,
-                              .code = text,
-                              .code_size = length,
-                              .format = "mlir",
-                              .format_size = 4};
+  tp__pjrt_program program = tp__pjrt_module(text, length);
   tp__pjrt_client_compile args = {.struct_size = sizeof args,
                                   .client = x->client->handle,
                                   .program = &program,
@@ -85,7 +81,7 @@ static tp_status examine(tp__executable *x, tp_error *err)
 static tp_status make(tp__executable *x, const char *text, size_t length, const char *cache,
                       const tp__buffer *options, tp_error *err)
 {
-  char key[TP__PROGRAM_KEY] = "";
+  char key[TP__KEY] = "";
   if (cache != NULL) TP__TRY(tp__program_key(x->client, text, length, options, key, err));
   if (cache != NULL && load(x, cache, key)) return examine(x, err);
   TP__TRY(compile(x, text, length, options, cache, err));
@@ -186,6 +182,12 @@ void tp__executable_info_read(const tp__pjrt_api *api, tp__pjrt_executable *exec
     info->bytes_accessed = cost_named(&cost, "bytes accessed");
     info->optimal_seconds = cost_named(&cost, "optimal_seconds");
   }
+}
+
+uint64_t tp__executable_need(const tp__executable_info *i)
+{
+  uint64_t bytes = i->argument_bytes + i->output_bytes + i->temporary_bytes + i->code_bytes;
+  return bytes > i->alias_bytes ? bytes - i->alias_bytes : 0;
 }
 
 void tp__executable_info_of(const tp__executable *executable, tp__executable_info *info)

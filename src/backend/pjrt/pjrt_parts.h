@@ -70,6 +70,16 @@ tp__event *tp__event_take(tp__client *client, tp_error *err);
 tp_status tp__compile_options(int replicas, const int *id, tp__buffer *into,
                               tp_error *err) TP_CHECKED;
 
+/* A module of text as compilers take it; borrows. */
+static inline tp__pjrt_program tp__pjrt_module(const char *text, size_t length)
+{
+  return (tp__pjrt_program){.struct_size = sizeof(tp__pjrt_program),
+                            .code = text,
+                            .code_size = length,
+                            .format = "mlir",
+                            .format_size = 4};
+}
+
 /* What the compiler says of a program. */
 void tp__executable_info_read(const tp__pjrt_api *api, tp__pjrt_executable *executable,
                               tp__executable_info *info);

@@ -30,13 +30,6 @@ void tp__pjrt_program_info(const tp__program *p, tp__program_info *info)
 
 /* ---- does it fit ---- */
 
-/* Bytes of one device that a run of the program takes, with the parameters, which are there. */
-static uint64_t bytes_of(const tp__executable_info *i)
-{
-  uint64_t bytes = i->argument_bytes + i->output_bytes + i->temporary_bytes + i->code_bytes;
-  return bytes > i->alias_bytes ? bytes - i->alias_bytes : 0;
-}
-
 static uint64_t limit_of(const tp__program *p, const tp__compile_options *options)
 {
   uint64_t limit = 0, used = 0;
@@ -51,7 +44,7 @@ static tp_status check_memory(const tp__program *p, const tp__compile_options *o
 {
   tp__executable_info info;
   tp__executable_info_of(p->executable, &info);
-  uint64_t need = bytes_of(&info), limit = limit_of(p, options);
+  uint64_t need = tp__executable_need(&info), limit = limit_of(p, options);
   char a[32], b[32];
   if (limit == 0 || need <= limit) return TP_OK;
   *too_large = true;
@@ -69,8 +62,7 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
                                tp_error *err)
 {
   tp__pjrt *pjrt = p->pjrt;
-  int64_t rows = (p->batch + pjrt->base.replicas - 1) / pjrt->base.replicas;
-  p->rows = (rows + parts - 1) / parts * parts;
+  p->rows = tp__hlo_rows(p->batch, pjrt->base.replicas, parts);
   tp__hlo_options how = {.rows = p->rows,
                          .replicas = pjrt->base.replicas,
                          .local_statistics = options->local_statistics,

@@ -149,9 +149,7 @@ static tp_status plan_program(tp__planner *planner, const tp__graph *graph,
   if (planner->count == TP__PLANNED_MAX)
     return tp__fail(err, TP_ERR_INTERNAL, "more than %d programs in a plan", TP__PLANNED_MAX);
   if (planned.trains && options->accumulate > 1) planned.parts = options->accumulate;
-  int64_t replicas = planner->base.replicas;
-  int64_t rows = (options->batch + replicas - 1) / replicas;
-  rows = (rows + planned.parts - 1) / planned.parts * planned.parts;
+  int64_t rows = tp__hlo_rows(options->batch, planner->base.replicas, planned.parts);
   TP__TRY(tp__planner_compile(planner, graph, options, rows, &planned, err));
   if (planner->options.largest && planned.trains)
     TP__TRY(tp__planner_search(planner, graph, options, &planned, err));

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,84 +11,48 @@
 
 static const char magic[] = "tepal program 1\n";
 static const char ending[] = ".program";
-enum { DIGITS = TP__PROGRAM_KEY - 1, HEAD = sizeof magic - 1 + 2 * (DIGITS + 1) };
+enum { DIGITS = TP__KEY - 1, HEAD = sizeof magic - 1 + 2 * (DIGITS + 1) };
 #define PROGRAM_MAX ((size_t)2 << 30) /* bytes of one program */
-
-static void to_hex(const unsigned char *digest, unsigned n, char hex[TP__PROGRAM_KEY])
-{
-  for (unsigned i = 0; i < n && i < DIGITS / 2; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-}
 
 /* ---- the key ---- */
 
-/* Each part with its length, so that two lists of parts never look alike. */
-static bool add(EVP_MD_CTX *hash, const void *data, size_t size)
-{
-  uint64_t length = size;
-  return EVP_DigestUpdate(hash, &length, sizeof length) == 1 &&
-         EVP_DigestUpdate(hash, data, size) == 1;
-}
-
-static bool add_text(EVP_MD_CTX *hash, const char *text)
-{
-  return add(hash, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
-}
-
 /* A program for a CPU may use every instruction that the compiling one has. */
-static bool add_instructions(EVP_MD_CTX *hash)
+static void add_instructions(tp__keying *k)
 {
   FILE *f = fopen("/proc/cpuinfo", "re");
   char line[8192];
-  bool good = true;
   while (f != NULL && fgets(line, sizeof line, f) != NULL)
     if (strncmp(line, "flags", 5) == 0 || strncmp(line, "Features", 8) == 0) {
-      good = add_text(hash, line);
+      tp__key_add_text(k, line);
       break;
     }
   if (f != NULL) fclose(f);
-  return good;
 }
 
-static bool add_client(EVP_MD_CTX *hash, const tp__client *c)
+static void add_client(tp__keying *k, const tp__client *c)
 {
   const tp__plugin *p = c->plugin;
-  struct stat st = {0};
-  (void)stat(p->path, &st);
-  int64_t file[] = {(int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec,
-                    c->devices};
-  bool good = add_text(hash, p->version) && add_text(hash, p->attributes) &&
-              add_text(hash, c->platform) && add_text(hash, c->platform_version) &&
-              add(hash, file, sizeof file) && add_text(hash, getenv("XLA_FLAGS")) &&
-              add_text(hash, getenv("LIBTPU_INIT_ARGS"));
-  for (int i = 0; good && i < c->devices; i++) good = add_text(hash, c->kind[i]);
-  return good && (strcmp(c->platform, "cpu") != 0 || add_instructions(hash));
+  tp__key_add_text(k, p->version);
+  tp__key_add_text(k, p->attributes);
+  tp__key_add_text(k, c->platform);
+  tp__key_add_text(k, c->platform_version);
+  tp__key_add_file(k, p->path);
+  tp__key_add_flags(k);
+  for (int i = 0; i < c->devices; i++) tp__key_add_text(k, c->kind[i]);
+  if (strcmp(c->platform, "cpu") == 0) add_instructions(k);
 }
 
 tp_status tp__program_key(const tp__client *client, const char *text, size_t length,
-                          const tp__buffer *options, char key[TP__PROGRAM_KEY], tp_error *err)
+                          const tp__buffer *options, char key[TP__KEY], tp_error *err)
 {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned n = 0;
-  EVP_MD_CTX *hash = EVP_MD_CTX_new();
-  bool good = hash != NULL && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1 &&
-              add(hash, text, length) && add(hash, options->data, options->size) &&
-              add_client(hash, client) && EVP_DigestFinal_ex(hash, digest, &n) == 1;
-  EVP_MD_CTX_free(hash);
-  if (!good) return tp__fail(err, TP_ERR_INTERNAL, "a checksum could not be computed");
-  to_hex(digest, n, key);
-  return TP_OK;
+  tp__keying *k = tp__key_begin();
+  tp__key_add(k, text, length);
+  tp__key_add(k, options->data, options->size);
+  add_client(k, client);
+  return tp__key_end(k, key, err);
 }
 
 /* ---- entries ---- */
-
-static bool checksum(const void *data, size_t size, char hex[TP__PROGRAM_KEY])
-{
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned n = 0;
-  if (EVP_Digest(data, size, digest, &n, EVP_sha256(), NULL) != 1) return false;
-  to_hex(digest, n, hex);
-  return true;
-}
 
 static char *entry_path(const char *folder, const char *key)
 {
@@ -98,12 +61,12 @@ static char *entry_path(const char *folder, const char *key)
 
 static bool is_whole(const tp__buffer *file, const char *key)
 {
-  char sum[TP__PROGRAM_KEY];
+  char sum[TP__KEY];
   const char *p = (const char *)file->data;
   if (file->size < HEAD || memcmp(p, magic, sizeof magic - 1) != 0) return false;
   p += sizeof magic - 1;
   if (memcmp(p, key, DIGITS) != 0 || p[DIGITS] != '\n' || p[2 * DIGITS + 1] != '\n') return false;
-  return checksum(file->data + HEAD, file->size - HEAD, sum) &&
+  return tp__checksum("SHA256", file->data + HEAD, file->size - HEAD, sum, NULL) == TP_OK &&
          memcmp(p + DIGITS + 1, sum, DIGITS) == 0;
 }
 
@@ -174,9 +137,9 @@ static void trim(const char *folder, const char *kept, uint64_t size, uint64_t l
 
 static tp_status write_entry(const char *path, const char *key, const void *data, size_t size)
 {
-  char sum[TP__PROGRAM_KEY];
+  char sum[TP__KEY];
   tp__writer w;
-  if (!checksum(data, size, sum)) return TP_ERR_INTERNAL;
+  TP__TRY(tp__checksum("SHA256", data, size, sum, NULL));
   TP__TRY(tp__writer_open(&w, path, NULL));
   tp_status status = tp__writer_printf(&w, NULL, "%s%s\n%s\n", magic, key, sum);
   if (status == TP_OK) status = tp__writer_write(&w, data, size, NULL);

@@ -12,14 +12,13 @@
 #ifndef TP_PROGRAM_CACHE_H
 #define TP_PROGRAM_CACHE_H
 
+#include "base/checksum.h"
 #include "pjrt_parts.h"
 
-enum { TP__PROGRAM_KEY = 65 };               /* 64 digits and the final zero */
 #define TP__PROGRAMS_MAX ((uint64_t)1 << 30) /* bytes of all that is kept */
 
 tp_status tp__program_key(const tp__client *client, const char *text, size_t length,
-                          const tp__buffer *options, char key[TP__PROGRAM_KEY],
-                          tp_error *err) TP_CHECKED;
+                          const tp__buffer *options, char key[TP__KEY], tp_error *err) TP_CHECKED;
 /* Reads an entry into a buffer and makes it the youngest; false: there is none. */
 bool tp__program_read(const char *folder, const char *key, tp__buffer *into);
 /* Writes an entry, then removes the oldest others until all are within `limit` bytes. */

@@ -39,6 +39,13 @@ typedef struct tp__hlo_options {
                             compilers are slow at grouped convolutions */
 } tp__hlo_options;
 
+/* Rows of each replica that hold a batch, in equal parts. */
+static inline int64_t tp__hlo_rows(int64_t batch, int replicas, int parts)
+{
+  int64_t rows = (batch + replicas - 1) / replicas;
+  return (rows + parts - 1) / parts * parts;
+}
+
 typedef enum tp__hlo_kind {
   TP__HLO_PARAM,
   TP__HLO_INPUT,

@@ -111,11 +111,7 @@ tp_status tp__topology_compile(tp__topology *t, const char *text, size_t length,
 {
   tp__buffer options = {0};
   TP__TRY(tp__compile_options(replicas, NULL, &options, err));
-  tp__pjrt_program program = {.struct_size = sizeof program,
-                              .code = text,
-                              .code_size = length,
-                              .format = "mlir",
-                              .format_size = 4};
+  tp__pjrt_program program = tp__pjrt_module(text, length);
   tp__pjrt_compile args = {.struct_size = sizeof args,
                            .topology = t->handle,
                            .program = &program,

@@ -135,7 +135,7 @@ static void test_keys(void **state)
   (void)state;
   need_client();
   tp_error err = {0};
-  char key[4][TP__PROGRAM_KEY];
+  char key[4][TP__KEY];
   const tp__buffer options = {.data = (uint8_t *)"ab", .size = 2};
   const tp__buffer other = {.data = (uint8_t *)"a", .size = 1};
   assert_ok(tp__program_key(client, "xyz", 3, &options, key[0], &err));
@@ -190,7 +190,7 @@ static void test_refused(void **state)
   need_client();
   check_step(folder, false);
   char *path = only_entry();
-  char key[TP__PROGRAM_KEY];
+  char key[TP__KEY];
   snprintf(key, sizeof key, "%s", strrchr(path, '/') + 1);
   tp__program_write(folder, key, "no program at all", 17, 1 << 20);
   check_step(folder, false);
@@ -211,7 +211,7 @@ static void test_no_folder(void **state)
   assert_true(tp__is_file(inside));
 }
 
-static void keys_of(char first, char key[TP__PROGRAM_KEY])
+static void keys_of(char first, char key[TP__KEY])
 {
   memset(key, first, 64);
   key[64] = '\0';
@@ -219,7 +219,7 @@ static void keys_of(char first, char key[TP__PROGRAM_KEY])
 
 static bool is_there(char first)
 {
-  char key[TP__PROGRAM_KEY];
+  char key[TP__KEY];
   tp__buffer data;
   keys_of(first, key);
   bool there = tp__program_read(folder, key, &data);
@@ -234,7 +234,7 @@ static bool is_there(char first)
 /* Moves the time of use into the past. */
 static void age(char first, int seconds)
 {
-  char path[200], key[TP__PROGRAM_KEY];
+  char path[200], key[TP__KEY];
   keys_of(first, key);
   snprintf(path, sizeof path, "%s/%s.program", folder, key);
   struct timespec now, times[2];
@@ -246,7 +246,7 @@ static void age(char first, int seconds)
 
 static void put(char first, uint64_t limit)
 {
-  char key[TP__PROGRAM_KEY], data[1000];
+  char key[TP__KEY], data[1000];
   keys_of(first, key);
   memset(data, first, sizeof data);
   tp__program_write(folder, key, data, sizeof data, limit);
