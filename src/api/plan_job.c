@@ -4,23 +4,18 @@
 #include "context.h"
 #include "model/weights.h"
 #include "report/plan_report.h"
+#include "train/phase_options.h"
 
 static tp_status check(const tp_plan_options *o, tp_error *err)
 {
-  struct {
-    const char *name;
-    double value, high;
-  } const range[] = {
-      {"classes", o->classes, 1000000},
-      {"examples", (double)o->examples, 1e12},
-      {"val_examples", (double)o->val_examples, 1e12},
-      {"measure", o->measure, 3600},
-      {"patience", o->patience, 1e6},
+  const tp__range range[] = {
+      {"classes", o->classes, 0, 1000000},
+      {"examples", (double)o->examples, 0, 1e12},
+      {"val_examples", (double)o->val_examples, 0, 1e12},
+      {"measure", o->measure, 0, 3600},
+      {"patience", o->patience, 0, 1e6},
   };
-  for (size_t i = 0; i < sizeof range / sizeof range[0]; i++)
-    if (!(range[i].value >= 0 && range[i].value <= range[i].high))
-      return tp__fail(err, TP_ERR_USAGE, "%s: %.10g is out of range; wanted 0 to %.10g",
-                      range[i].name, range[i].value, range[i].high);
+  TP__TRY(tp__ranges_check(range, sizeof range / sizeof range[0], err));
   if (o->topology == NULL)
     return tp__fail(err, TP_ERR_USAGE,
                     "topology: which machine is the plan for? As --topology v3-8 or --topology "

@@ -187,10 +187,14 @@ int64_t tp__pipeline_examples(const tp__pipeline *p)
   return p->examples;
 }
 
+bool tp__input_varies(const tp__pipeline_options *o)
+{
+  return o->training && (tp__image_recipe_varies(&o->recipe) || tp__mixes(o));
+}
+
 bool tp__pipeline_varies(const tp__pipeline *p)
 {
-  const tp__pipeline_options *o = &p->options;
-  return o->training && (tp__image_recipe_varies(&o->recipe) || tp__mixes(o));
+  return tp__input_varies(&p->options);
 }
 
 /* ---- place ---- */

@@ -84,6 +84,7 @@ int64_t tp__pipeline_steps(const tp__pipeline *pipeline);    /* batches in an ep
 int64_t tp__pipeline_examples(const tp__pipeline *pipeline); /* examples in an epoch */
 
 /* Pixels or labels of an example differ from epoch to epoch. */
+bool tp__input_varies(const tp__pipeline_options *options);
 bool tp__pipeline_varies(const tp__pipeline *pipeline);
 
 /* Goes to a place: the next batch is (epoch, step). This pair is the whole cursor: saving it is

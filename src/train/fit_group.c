@@ -21,11 +21,14 @@ bool tp__fitter_stopped(const tp__fitter *f)
   return tp__group_size(f->backend->group) > 1 ? f->stop : tp__job_stopped(f->job);
 }
 
-bool tp__fitter_save_due(tp__fitter *f)
+static bool is_due(const tp__fitter *f)
 {
-  bool due =
-      f->o->checkpoint_minutes > 0 && tp__now() - f->saved_at > 60 * f->o->checkpoint_minutes;
-  return tp__group_size(f->backend->group) > 1 ? f->save : due;
+  return f->o->checkpoint_minutes > 0 && tp__now() - f->saved_at > 60 * f->o->checkpoint_minutes;
+}
+
+bool tp__fitter_save_due(const tp__fitter *f)
+{
+  return tp__group_size(f->backend->group) > 1 ? f->save : is_due(f);
 }
 
 /* ---- damaged pictures ---- */
@@ -84,8 +87,7 @@ tp_status tp__fitter_meet(tp__fitter *f, tp__pipeline *input, tp_status status, 
                      .bad = (int64_t)(count - *known),
                      .status = (int32_t)status,
                      .stop = tp__job_stopped(f->job),
-                     .save = f->o->checkpoint_minutes > 0 &&
-                             tp__now() - f->saved_at > 60 * f->o->checkpoint_minutes};
+                     .save = is_due(f)};
   TP__TRY(tp__group_gather(g, &own, sizeof own, all, err));
   bool failed = false, bad = false;
   b->total = 0;

@@ -88,7 +88,7 @@ float tp__fitter_rate(const tp__fitter *f); /* of the next step */
 /* fit_group.c: several processes; each of these does the plain thing where there is one. */
 bool tp__fitter_reports(const tp__fitter *f); /* this one writes files */
 bool tp__fitter_stopped(const tp__fitter *f);
-bool tp__fitter_save_due(tp__fitter *f);
+bool tp__fitter_save_due(const tp__fitter *f);
 /* After the next batch was read with that status: its total, what the others wish, and the first
  * failure of any of them. */
 tp_status tp__fitter_meet(tp__fitter *f, tp__pipeline *input, tp_status status, tp__batch *b,

@@ -81,9 +81,8 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   TP__TRY(tp__train_input(o, f->identity.spec.height, f->identity.spec.width, f->batch, &p, err));
   p.catalog = f->train;
   if (f->backend->remote)
-    TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p,
-                               (const tp__catalog *[]){f->train, f->val}, &f->bytes, err));
-  if (o->data.fast_decode) tp__image_recipe_decode_less(&p.recipe);
+    TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p, (const tp__catalog *[]){f->train, f->val},
+                               &f->bytes, err));
   size_t n = tp__catalog_count(f->train);
   p.process = tp__group_rank(f->backend->group);
   p.processes = tp__group_size(f->backend->group);

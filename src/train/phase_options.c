@@ -8,12 +8,19 @@
 
 /* ---- what can be wrong with them ---- */
 
+tp_status tp__ranges_check(const tp__range *range, size_t count, tp_error *err)
+{
+  for (size_t i = 0; i < count; i++) {
+    if (range[i].value >= range[i].low && range[i].value <= range[i].high) continue;
+    return tp__fail(err, TP_ERR_USAGE, "%s: %.10g is out of range; wanted %.10g to %.10g",
+                    range[i].name, range[i].value, range[i].low, range[i].high);
+  }
+  return TP_OK;
+}
+
 static tp_status check_ranges(const tp_train_options *o, tp_error *err)
 {
-  struct {
-    const char *name;
-    double value, low, high;
-  } const range[] = {
+  const tp__range range[] = {
       {"batch", o->batch, 1, 65536},
       {"epochs", o->epochs, 0, 1000000},
       {"fine_tune_epochs", o->fine_tune_epochs, 0, 1000000},
@@ -43,11 +50,7 @@ static tp_status check_ranges(const tp_train_options *o, tp_error *err)
       {"mixup", o->mixup, 0, 100},
       {"cutmix", o->cutmix, 0, 100},
   };
-  for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
-    if (range[i].value >= range[i].low && range[i].value <= range[i].high) continue;
-    return tp__fail(err, TP_ERR_USAGE, "%s: %.10g is out of range; wanted %.10g to %.10g",
-                    range[i].name, range[i].value, range[i].low, range[i].high);
-  }
+  TP__TRY(tp__ranges_check(range, sizeof range / sizeof range[0], err));
   if (!(o->rotate >= 0 && o->rotate <= 1))
     return tp__fail(err, TP_ERR_USAGE,
                     "rotate: %g: the value is a fraction of a turn, 0 to 1 (0.1 is 36 degrees)",
@@ -117,6 +120,7 @@ tp_status tp__train_input(const tp_train_options *o, int height, int width, int 
       .cutmix = (float)o->cutmix,
       .steps_per_epoch = o->steps_per_epoch,
   };
+  if (o->data.fast_decode) tp__image_recipe_decode_less(&input->recipe);
   TP__TRY(tp__dct_parse(o->data.dct, &input->recipe.decode.accurate_dct, err));
   return tp__fill_parse("rotate_fill", o->rotate_fill, &input->recipe.fill, err);
 }

@@ -77,7 +77,7 @@ tp_status tp__plan_input_transfer(tp__plan_input *x, tp_error *err)
 {
   tp__pipeline_options input;
   TP__TRY(make_input(x, &input, err));
-  x->varies = tp__image_recipe_varies(&input.recipe) || input.mixup > 0 || input.cutmix > 0;
+  x->varies = tp__input_varies(&input);
   return tp__transfer_bytes(x->o->train->transfer, x->job, &input,
                             (const tp__catalog *[]){x->train, x->val}, &x->plan->bytes, err);
 }
