@@ -244,6 +244,24 @@ static void foreign_files(void **state)
   free_whole(&w);
 }
 
+/* The file at path with `from` replaced by `to`, of the same length, under another name. */
+static const char *changed(box *b, const char *path, const char *from, const char *to,
+                           const char *name)
+{
+  tp_error err = {0};
+  tp__buffer file;
+  tp__buffer_init(&file, 1 << 20);
+  assert_ok(tp__file_read(path, &file, &err));
+  size_t n = strlen(from);
+  assert_int_equal(n, strlen(to));
+  uint8_t *at = memmem(file.data, file.size, from, n);
+  if (at == NULL) fail_msg("%s is not in the file", from);
+  memcpy(at, to, n);
+  const char *made = box_file(b, name, file.data, file.size);
+  tp__buffer_free(&file);
+  return made;
+}
+
 /* Metadata that is wrong in one place each: the text is that of a good file, with one part replaced
  * by another of the same length. */
 static void damaged_metadata(void **state)
@@ -269,19 +287,10 @@ static void damaged_metadata(void **state)
   const char *path = box_path(b, "good.safetensors");
   assert_ok(write_whole(&w, path, &err));
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    tp__buffer file;
-    tp__buffer_init(&file, 1 << 20);
-    assert_ok(tp__file_read(path, &file, &err));
-    size_t n = strlen(cases[c][0]);
-    assert_int_equal(n, strlen(cases[c][1]));
-    uint8_t *at = memmem(file.data, file.size, cases[c][0], n);
-    if (at == NULL) fail_msg("%s is not in the file", cases[c][0]);
-    memcpy(at, cases[c][1], n);
-    const char *damaged = box_file(b, "damaged.safetensors", file.data, file.size);
+    const char *damaged = changed(b, path, cases[c][0], cases[c][1], "damaged.safetensors");
     assert_fails(read_whole(&r, damaged, &err), TP_ERR_DATA, cases[c][2]);
     assert_non_null(strstr(err.text, "damaged.safetensors"));
     assert_int_equal(r.weights.count + r.slots.count + r.progress.n_history, 0);
-    tp__buffer_free(&file);
   }
   free_whole(&w);
 }
@@ -294,20 +303,12 @@ static void batch_not_told(void **state)
   whole w = make_whole(), r;
   const char *path = box_path(b, "good.safetensors");
   assert_ok(write_whole(&w, path, &err));
-  tp__buffer file;
-  tp__buffer_init(&file, 1 << 20);
-  assert_ok(tp__file_read(path, &file, &err));
-  uint8_t *at = memmem(file.data, file.size, "batch\\\":", 8);
-  assert_non_null(at);
-  memcpy(at, "hctab", 5);
-  const char *old = box_file(b, "old.safetensors", file.data, file.size);
-  assert_ok(read_whole(&r, old, &err));
+  assert_ok(read_whole(&r, changed(b, path, "batch\\\":", "hctab\\\":", "old.safetensors"), &err));
   assert_int_equal(r.progress.batch, 0);
   r.progress.batch = w.progress.batch;
   assert_same_progress(&r.progress, &w.progress);
   free_whole(&r);
   free_whole(&w);
-  tp__buffer_free(&file);
 }
 
 /* Files that were written before there was fast_decode. */
@@ -318,16 +319,10 @@ static void older_metadata(void **state)
   whole w = make_whole(), r;
   const char *path = box_path(b, "good.safetensors");
   assert_ok(write_whole(&w, path, &err));
-  tp__buffer file;
-  tp__buffer_init(&file, 1 << 20);
-  assert_ok(tp__file_read(path, &file, &err));
-  uint8_t *at = memmem(file.data, file.size, "fast_decode", 11);
-  assert_non_null(at);
-  memcpy(at, "long_gone__", 11);
-  assert_ok(read_whole(&r, box_file(b, "older.safetensors", file.data, file.size), &err));
+  assert_ok(
+      read_whole(&r, changed(b, path, "fast_decode", "long_gone__", "older.safetensors"), &err));
   assert_false(r.identity.fast_decode);
   assert_true(r.identity.antialias);
-  tp__buffer_free(&file);
   free_whole(&w);
   free_whole(&r);
 }

@@ -192,18 +192,4 @@ static inline void expect_plain(const hlo_rig *h, rig *plain, double tolerance, 
   tp__tensors_free(&state);
 }
 
-/* The client of every test on replicas; tests skip when there is none. */
-static inline tp_status open_cpu_client(const char *plugin_name, int devices, tp__plugin **plugin,
-                                        tp__client **client, tp_error *err)
-{
-  const char *path = plugin_file(plugin_name);
-  if (path == NULL) {
-    print_message("skipped: no PJRT plugin %s (make test-pjrt gets it)\n", plugin_name);
-    return TP_OK;
-  }
-  tp__client_option count = {.name = "cpu_device_count", .number = devices};
-  tp_status status = tp__plugin_open(path, plugin, err);
-  return status == TP_OK ? tp__client_new(*plugin, &count, 1, client, err) : status;
-}
-
 #endif

@@ -3,15 +3,9 @@
  * replicas or of each alone (then against plain runs of each replica's rows); rows in parts;
  * pictures as bytes; bfloat16 within its digits. Hostile: statistics of a batch in parts are
  * refused. Called with the plugin's path inside site-packages. */
-#include "hlo_rig.h"
+#include "hlo_client.h"
 
 #include "../small_nets.h"
-
-static const char *plugin_name = PJRT_CPU_106;
-static tp__plugin *plugin;
-static tp__client *client;
-
-enum { REPLICAS = 4 };
 
 /* Gradients are what Adam's first moments are made of. New parameters are compared by the size of a
  * step only: the first is the gradient's sign, wherever the gradient is. */
@@ -280,23 +274,6 @@ static void test_bfloat16_sums(void **state)
   hlo_rig_free(&h);
   rig_free(&plain);
   tp__graph_free(g);
-}
-
-static int open_client(void **state)
-{
-  (void)state;
-  tp_error err = {0};
-  if (open_cpu_client(plugin_name, REPLICAS, &plugin, &client, &err) == TP_OK) return 0;
-  print_error("%s\n", err.text);
-  return 1;
-}
-
-static int close_client(void **state)
-{
-  (void)state;
-  tp__client_free(client);
-  tp__plugin_close(plugin);
-  return 0;
 }
 
 int main(int argc, char **argv)

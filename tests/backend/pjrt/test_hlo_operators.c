@@ -3,11 +3,7 @@
  * replica that has nothing else; rows in parts; both forms of depthwise convolutions. An operator
  * that no graph here holds is a failure. Hostile: ties in pools, logits of 80. Called with the
  * plugin's path inside site-packages. */
-#include "hlo_rig.h"
-
-static const char *plugin_name = PJRT_CPU_106;
-static tp__plugin *plugin;
-static tp__client *client;
+#include "hlo_client.h"
 
 /* ---- the graphs: outputs are named after what they try ---- */
 
@@ -367,23 +363,6 @@ static void test_every_operator_is_tried(void **state)
   }
   for (int op = 0; op < TP__OP_COUNT; op++)
     if (!tried[op]) fail_msg("operator %s is in no graph here", tp__op_name((tp__op)op));
-}
-
-static int open_client(void **state)
-{
-  (void)state;
-  tp_error err = {0};
-  if (open_cpu_client(plugin_name, 4, &plugin, &client, &err) == TP_OK) return 0;
-  print_error("%s\n", err.text);
-  return 1;
-}
-
-static int close_client(void **state)
-{
-  (void)state;
-  tp__client_free(client);
-  tp__plugin_close(plugin);
-  return 0;
 }
 
 int main(int argc, char **argv)
