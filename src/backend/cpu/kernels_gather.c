@@ -8,20 +8,10 @@
  */
 #include "backend/cpu/family.h"
 
+#include "backend/cpu/tiles.h"
 #include "backend/cpu/vec.h"
 
-#if TP__VECTOR == 16 || defined(__aarch64__)
-#define ROWS_3 8
-#define ROWS_2 12
-#else
-#define ROWS_3 4
-#define ROWS_2 6
-#endif
 #define ROWS_1 12
-
-#define TILE_NAME_(name, rows, vectors) name##_##rows##x##vectors
-#define TILE_NAME(name, rows, vectors)  TILE_NAME_(name, rows, vectors)
-#define TILE(name)                      TILE_NAME(name, TILE_ROWS, TILE_VECTORS)
 
 /* three vectors */
 #define TILE_ROWS    1
