@@ -99,6 +99,17 @@ class Words(PlanTest):
         self.assertIs(plan["fits"], False)
         self.assertTrue(0 < step["largest"] < 4096 and step["largest"] < step["too_many"] <= 4096, step)
 
+    def test_parts(self):
+        """What the parts of a batch do is counted for each: the work is about that of the whole."""
+        steps = []
+        for parts in (1, 4):
+            words = plan_words("--model", "mobilenet-v2", "--image-size", 64, "--epochs", 1, "--quick", "--json",
+                               "--accumulate", parts, batch=32)
+            steps.append(json.loads(self.good(*words, timeout=LONG).out)["phases"][0]["programs"][0])
+        self.assertEqual([step["parts"] for step in steps], [1, 4])
+        self.assertAlmostEqual(steps[1]["flops"] / steps[0]["flops"], 1, delta=0.05)
+        self.assertTrue(0.9 < steps[1]["bytes_accessed"] / steps[0]["bytes_accessed"] < 4, steps)
+
     def test_data(self):
         """With a recipe and data: classes, steps and the pipeline's speed are this set's."""
         Path("recipe.ini").write_text("train = flowers/train/*.tfrec\nval = flowers/val/*.tfrec\n"

@@ -2,7 +2,8 @@
  * one: losses of 20 steps within 1e-4 (some of them with batches that do not divide, or that leave
  * replicas without any example), weights and statistics at the end, for a frozen backbone, its last
  * layers, and all layers by statistics of the whole batch; that all replicas hold the same bits;
- * that gradients gathered in parts are the same; and pixels sent as bytes. Expected: the CPU's.
+ * that gradients gathered in parts are the same, asked for or because memory is short, and that
+ * batch statistics never are; and pixels sent as bytes. Expected: the CPU's.
  */
 #include <math.h>
 #include <string.h>
@@ -91,22 +92,29 @@ static tp__batch batch_of(int step)
   return (tp__batch){.n = n, .pixels = shared.pixels, .labels = shared.labels, .keys = shared.keys};
 }
 
-static tp__learner *learner_on(tp__backend *backend, tp__learner_options o)
+static tp_status try_learner(tp__backend *backend, tp__learner_options o, tp__learner **learner,
+                             tp_error *err)
 {
-  tp_error err = {0};
   tp__net *net = NULL;
   tp__tensors weights = {0};
-  tp__learner *learner = NULL;
   o.spec = spec;
   o.batch = BATCH;
   if (o.optimizer.kind == TP__OPTIMIZER_ADAM && o.optimizer.beta_1 == 0)
     o.optimizer = (tp__optimizer){
         .kind = TP__OPTIMIZER_ADAM, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-3f};
-  assert_ok(tp__net_build(&o.spec, false, &net, &err));
-  assert_ok(tp__net_init(net, 3, &weights, &err));
-  assert_ok(tp__learner_new(backend, &o, &weights, NULL, &learner, &err));
+  assert_int_equal(tp__net_build(&o.spec, false, &net, err), TP_OK);
+  assert_int_equal(tp__net_init(net, 3, &weights, err), TP_OK);
+  tp_status status = tp__learner_new(backend, &o, &weights, NULL, learner, err);
   tp__net_free(net);
   tp__tensors_free(&weights);
+  return status;
+}
+
+static tp__learner *learner_on(tp__backend *backend, tp__learner_options o)
+{
+  tp_error err = {0};
+  tp__learner *learner = NULL;
+  assert_ok(try_learner(backend, o, &learner, &err));
   return learner;
 }
 
@@ -256,6 +264,56 @@ static void local_statistics(void **state)
   tp__learner_free(l);
 }
 
+/* Weights and the program that scores fit, and most of what the step takes. */
+static uint64_t too_little(tp__learner_options o)
+{
+  tp__learner *l = learner_on(shared.devices, o);
+  tp__program_info training = {0}, scoring = {0};
+  tp__learner_info(l, &training, &scoring);
+  assert_int_equal(training.parts, 1);
+  tp__learner_free(l);
+  return scoring.activation_bytes + scoring.weight_bytes + 2 * training.weight_bytes +
+         training.activation_bytes * 9 / 10;
+}
+
+/* The batch goes through in parts by itself, and nothing else changes. */
+static void parts_by_memory(void **state)
+{
+  (void)state;
+  const char *plugin = NULL;
+  need_plugin(plugin, PJRT_CPU_106);
+  tp__learner_options o = {.last_n = -1};
+  tp__learner *ours = learner_on(shared.cpu, o);
+  o.memory_limit = too_little(o);
+  tp__learner *theirs = learner_on(shared.devices, o);
+  tp__program_info info = {0};
+  tp__learner_info(theirs, &info, NULL);
+  assert_true(info.parts > 1);
+  train_both(ours, theirs, 1e-4f, 1e-4);
+  replicas_agree();
+  tp__learner_free(ours);
+  tp__learner_free(theirs);
+}
+
+/* Batch statistics can't be had in parts: the error is that of memory, with its sizes; of parts
+ * that were asked for, that they can't be. */
+static void no_parts_of_statistics(void **state)
+{
+  (void)state;
+  const char *plugin = NULL;
+  need_plugin(plugin, PJRT_CPU_106);
+  tp_error err = {0};
+  tp__learner *l = NULL;
+  tp__learner_options o = {.last_n = -1, .batch_statistics = true};
+  o.memory_limit = too_little(o);
+  assert_fails(try_learner(shared.devices, o, &l, &err), TP_ERR_DEVICE,
+               "out of memory: take a smaller batch");
+  assert_non_null(strstr(err.text, "a batch of 32, 4 on each of 8 replicas, needs"));
+  o.memory_limit = 0;
+  o.accumulate = 2;
+  assert_fails(try_learner(shared.devices, o, &l, &err), TP_ERR_USAGE, "batch_norm = frozen");
+}
+
 #define RUN(name, ...)                                                                             \
   {                                                                                                \
     name, same_as_cpu, NULL, NULL, &(struct run)__VA_ARGS__                                        \
@@ -284,6 +342,8 @@ int main(void)
            .loss = 1e-4,
            .weights = 1e-3}),
       cmocka_unit_test(local_statistics),
+      cmocka_unit_test(parts_by_memory),
+      cmocka_unit_test(no_parts_of_statistics),
   };
   return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

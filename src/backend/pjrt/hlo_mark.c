@@ -62,10 +62,6 @@ static void refuse_in_parts(tp__hlo *w)
                    "cannot go through in %d parts",
                    tp__op_name(n->op), n->name != NULL ? " in " : "",
                    n->name != NULL ? n->name : "", w->options->accumulate);
-    if (n->op == TP__OP_BATCH_MOMENTS)
-      tp__hlo_fail(w, "%s%s%s: statistics of a batch cannot be added up from %d parts",
-                   tp__op_name(n->op), n->name != NULL ? " in " : "",
-                   n->name != NULL ? n->name : "", w->options->accumulate);
   }
 }
 

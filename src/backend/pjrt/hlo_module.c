@@ -309,6 +309,13 @@ static void put_results(tp__hlo *w, const tp__hlo_module *m)
 
 /* ---- the whole ---- */
 
+bool tp__hlo_divides(const tp__graph *graph)
+{
+  for (tp__value v = 0; v < graph->count; v++)
+    if (graph->node[v].op == TP__OP_BATCH_MOMENTS) return false;
+  return true;
+}
+
 static tp_status check(const tp__graph *graph, const tp__hlo_options *o, tp_error *err)
 {
   if (o->rows < 1 || o->replicas < 1 || o->accumulate < 1 || o->rows % o->accumulate != 0)
@@ -316,6 +323,11 @@ static tp_status check(const tp__graph *graph, const tp__hlo_options *o, tp_erro
                     "%lld rows for %d replicas in %d parts: wanted at least 1 of each, and equal "
                     "parts",
                     (long long)o->rows, o->replicas, o->accumulate);
+  if (o->accumulate > 1 && !tp__hlo_divides(graph))
+    return tp__fail(err, TP_ERR_USAGE,
+                    "accumulate: the statistics of a batch don't follow from those of its %d "
+                    "parts; take accumulate = 1 or auto, or batch_norm = frozen",
+                    o->accumulate);
   for (tp__value v = 0; o->byte_input != NULL && v < graph->count; v++) {
     const tp__node *n = &graph->node[v];
     if (n->op == TP__OP_INPUT && n->dtype == TP__F32 && strcmp(n->name, o->byte_input) == 0)

@@ -88,24 +88,25 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
   return check_memory(p, options, too_large, err);
 }
 
-/* More parts until it fits, when that was left to us; the same numbers within rounding. */
+/* More parts until it fits, when that was left to us and can be; the same numbers within rounding.
+ */
 static tp_status compile_to_fit(tp__program *p, const tp__graph *graph,
                                 const tp__compile_options *options, tp_error *err)
 {
-  bool trains = graph->n_assignments > 0;
+  bool trains = graph->n_assignments > 0, divides = trains && tp__hlo_divides(graph);
   int parts = options->accumulate > 1 && trains ? options->accumulate : 1;
   for (;;) {
     bool too_large = false;
     tp_error why;
     tp_status status = compile_parts(p, graph, options, parts, &too_large, &why);
     if (status == TP_OK) return TP_OK;
-    bool more = too_large && trains && options->accumulate == 0 && parts < p->rows &&
+    bool more = too_large && divides && options->accumulate == 0 && parts < p->rows &&
                 parts * 2 <= PARTS_MAX;
     if (!more) {
       if (err != NULL) *err = why;
       if (!too_large) return status;
       return tp__at(err, status, "out of memory: take a smaller batch, a smaller picture%s",
-                    trains && options->accumulate != 0 ? ", or accumulate = auto" : "");
+                    divides && options->accumulate != 0 ? ", or accumulate = auto" : "");
     }
     parts *= 2;
     tp__say(p->pjrt->log, "%s: the gradient is gathered in %d parts of the batch instead", why.text,

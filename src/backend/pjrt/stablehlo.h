@@ -31,7 +31,8 @@ typedef struct tp__hlo_options {
   const char *byte_input; /* this f32 input arrives as u8 (NULL: none) */
   int accumulate; /* >= 1: the rows go through in so many equal parts, one after the other, and the
                      sums of joint operators are added before what follows from them. rows is their
-                     total. Error: a joint value that examples read (batch statistics) */
+                     total. Error: batch statistics (TP_ERR_USAGE), and what else examples read
+                     that sums over all of them */
   int steps; /* above 1: the module does up to so many steps, one after the other on the parameters:
                 inputs, valid and outputs get a first dimension of so many, and one more argument,
                 the last, says how many to do */
@@ -45,6 +46,9 @@ static inline int64_t tp__hlo_rows(int64_t batch, int replicas, int parts)
   int64_t rows = (batch + replicas - 1) / replicas;
   return (rows + parts - 1) / parts * parts;
 }
+
+/* Whether its rows may go through in parts: it takes no statistics of a batch. */
+bool tp__hlo_divides(const tp__graph *graph);
 
 typedef enum tp__hlo_kind {
   TP__HLO_PARAM,

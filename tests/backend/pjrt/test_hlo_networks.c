@@ -179,7 +179,7 @@ static void test_statistics_do_not_go_in_parts(void **state)
   tp__hlo_module module = {0};
   tp__graph *g = build_with_statistics();
   const tp__hlo_options parts = {.rows = 4, .replicas = 1, .accumulate = 2};
-  assert_fails(tp__hlo_write(g, &parts, &module, &err), TP_ERR_INTERNAL, "batch_moments");
+  assert_fails(tp__hlo_write(g, &parts, &module, &err), TP_ERR_USAGE, "batch_norm = frozen");
   tp__graph_free(g);
 }
 
