@@ -28,6 +28,20 @@ tp_status tp__checksum(const char *algorithm, const void *data, size_t size, cha
   return TP_OK;
 }
 
+uint64_t tp__hash_bytes(uint64_t start, const void *data, size_t size)
+{
+  const uint8_t *p = data;
+  uint64_t h = start ^ UINT64_C(0x9E3779B97F4A7C15) ^ size;
+  for (; size >= 8; size -= 8, p += 8) {
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    h = (h ^ word) * UINT64_C(0xFF51AFD7ED558CCD); /* MurmurHash3's mixing constants */
+    h ^= h >> 32;
+  }
+  for (; size > 0; size--) h = (h ^ *p++) * UINT64_C(0xC4CEB9FE1A85EC53);
+  return h ^ h >> 29;
+}
+
 tp__keying *tp__key_begin(void)
 {
   tp__keying *k = calloc(1, sizeof *k);

@@ -9,15 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "net.h"
-
-/* 64-bit FNV-1a. */
-static uint64_t hash_of(const char *text)
-{
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-  return hash;
-}
 
 /* |t| <= erf(sqrt 2) = 0.9545, so that -log(1 - t^2) is below 5, where the other branch would
  * begin. */
@@ -96,7 +89,7 @@ static void init_tensor(const tp__parameter *p, tp__tensor *t, uint64_t seed)
   if (p->dtype != TP__F32) return; /* a count: born zero */
   float *w = t->data;
   size_t n = tp__shape_elements(&p->shape, 0);
-  tp__key key = tp__key_of(seed, 0, hash_of(p->name));
+  tp__key key = tp__key_of(seed, 0, tp__hash_add_text(TP__HASH_BEGIN, p->name));
   switch (p->init) {
   case TP__INIT_ZEROS:
     break;

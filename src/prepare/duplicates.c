@@ -9,20 +9,6 @@
 
 #include "findings.h"
 
-uint64_t tp__hash_bytes(uint64_t start, const void *data, size_t size)
-{
-  const uint8_t *p = data;
-  uint64_t h = start ^ UINT64_C(0x9E3779B97F4A7C15) ^ size;
-  for (; size >= 8; size -= 8, p += 8) {
-    uint64_t word;
-    memcpy(&word, p, sizeof word);
-    h = (h ^ word) * UINT64_C(0xFF51AFD7ED558CCD); /* MurmurHash3's mixing constants */
-    h ^= h >> 32;
-  }
-  for (; size > 0; size--) h = (h ^ *p++) * UINT64_C(0xC4CEB9FE1A85EC53);
-  return h ^ h >> 29;
-}
-
 struct key {
   uint64_t hash, size;
   uint32_t index;

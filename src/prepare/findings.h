@@ -90,7 +90,4 @@ tp_status tp__find_duplicates(const tp__job *job, tp__findings *f, tp_error *err
 tp_status tp__report_text(const tp__findings *f, char **text, tp_error *err) TP_CHECKED;
 tp_status tp__report_json(const tp__findings *f, const char *path, tp_error *err) TP_CHECKED;
 
-/* A hash of bytes, 64 bits; equal bytes are still compared. */
-uint64_t tp__hash_bytes(uint64_t start, const void *data, size_t size);
-
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "fit_parts.h"
 
 bool tp__fitter_reports(const tp__fitter *f)
@@ -143,19 +144,6 @@ static tp_status compare(tp__fitter *f, int64_t own, const char *what, tp_status
   return TP_OK;
 }
 
-static int64_t hash_bytes(const void *data, size_t size)
-{
-  uint64_t hash = UINT64_C(14695981039346656037), word;
-  for (; size >= sizeof word; size -= sizeof word, data = (const uint8_t *)data + sizeof word) {
-    memcpy(&word, data, sizeof word);
-    hash = (hash ^ word) * UINT64_C(1099511628211);
-    hash ^= hash >> 29;
-  }
-  for (const uint8_t *byte = data; size > 0; size--)
-    hash = (hash ^ *byte++) * UINT64_C(1099511628211);
-  return (int64_t)hash;
-}
-
 tp_status tp__fitter_same_start(tp__fitter *f, tp_error *err)
 {
   if (tp__group_size(f->backend->group) == 1) return TP_OK;
@@ -163,19 +151,19 @@ tp_status tp__fitter_same_start(tp__fitter *f, tp_error *err)
   const int64_t numbers[] = {f->batch,       o->epochs,     o->fine_tune_epochs, (int64_t)o->seed,
                              f->state.epoch, f->state.step, f->state.iteration};
   TP__TRY(compare(f, f->state.data, "sees other examples", TP_ERR_DATA, err));
-  return compare(f, hash_bytes(numbers, sizeof numbers), "was given other options, or another run,",
-                 TP_ERR_USAGE, err);
+  return compare(f, (int64_t)tp__hash_bytes(0, numbers, sizeof numbers),
+                 "was given other options, or another run,", TP_ERR_USAGE, err);
 }
 
 tp_status tp__fitter_same_weights(tp__fitter *f, tp_error *err)
 {
   if (tp__group_size(f->backend->group) == 1) return TP_OK;
-  int64_t hash = 0;
+  uint64_t hash = 0;
   for (size_t i = 0; i < f->trained.count; i++) {
     const tp__tensor *t = &f->trained.item[i];
-    hash = (int64_t)((uint64_t)hash * 31 + (uint64_t)hash_bytes(t->data, tp__tensor_bytes(t)));
+    hash = tp__hash_bytes(hash, t->data, tp__tensor_bytes(t));
   }
-  return compare(f, hash,
+  return compare(f, (int64_t)hash,
                  "has come to other weights (all need processors of one kind; TEPAL_CPU=avx2 makes "
                  "those with AVX-512 compute as those without)",
                  TP_ERR_DEVICE, err);

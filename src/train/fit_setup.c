@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "fit_parts.h"
 #include "model/weights_load.h"
 #include "phase_options.h"
@@ -141,17 +142,15 @@ static tp_status open_network(tp__fitter *f, tp_error *err)
   return status;
 }
 
-/* FNV-1a over ids and labels of all examples, in order. */
+/* Over ids and labels of all examples, in order. */
 static int64_t fingerprint(const tp__fitter *f)
 {
   const tp__catalog *const set[] = {f->train, f->val};
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = TP__HASH_BEGIN;
   for (int k = 0; k < 2 && set[k] != NULL; k++) {
     for (size_t i = 0; i < tp__catalog_count(set[k]); i++) {
       const tp__record *r = tp__catalog_record(set[k], i);
-      hash = (hash ^ (uint32_t)r->label) * UINT64_C(1099511628211);
-      for (const char *c = r->id; *c != '\0'; c++)
-        hash = (hash ^ (uint8_t)*c) * UINT64_C(1099511628211);
+      hash = tp__hash_add_text(tp__hash_add(hash, (uint32_t)r->label), r->id);
     }
   }
   return (int64_t)hash;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "exec.h"
 
 static bool is_of(const tp__plan *plan, int ticket, int level, bool moments)
@@ -36,11 +37,10 @@ tp_status tp__plan_group(tp__plan *plan, tp_error *err)
     size_t width = width_of(plan, level, false) + width_of(plan, level, true) * (size + 1);
     if (width > most) most = width;
   }
-  uint64_t shape = UINT64_C(14695981039346656037);
+  uint64_t shape = TP__HASH_BEGIN;
   for (int i = 0; i < plan->n_tickets; i++) {
     const tp__slot *s = &plan->slot[plan->ticket[i].v];
-    shape = (shape ^ (uint64_t)s->level) * UINT64_C(1099511628211);
-    shape = (shape ^ (uint64_t)s->pitch) * UINT64_C(1099511628211);
+    shape = tp__hash_add(tp__hash_add(shape, (uint64_t)s->level), (uint64_t)s->pitch);
   }
   plan->shape = (int64_t)shape;
   plan->joined = tp__calloc_aligned(most, sizeof *plan->joined, err);
