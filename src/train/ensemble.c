@@ -115,16 +115,19 @@ tp_status tp__ensemble_open(const tp__ensemble_options *o, tp__ensemble_result *
                             tp_error *err)
 {
   *result = (tp__ensemble_result){0};
-  tp_status status = TP_OK;
   if (o->runs.count == 0) return tp__fail(err, TP_ERR_USAGE, "no run was given");
+  result->vote = tp__calloc(o->runs.count, sizeof *result->vote, err);
+  tp_status status = result->vote == NULL ? TP_ERR_INTERNAL : TP_OK;
+  double all = 0;
   for (size_t i = 0; status == TP_OK && i < o->runs.count; i++) {
     tp__identity identity = {0};
     tp__progress_state state = {0};
-    double vote = 0;
+    double *vote = &result->vote[i];
     status = read_run(o->runs.item[i], &identity, &state, NULL, err);
-    if (status == TP_OK) status = vote_of(o->combine, o->runs.item[i], &state, &vote, err);
+    if (status == TP_OK) status = vote_of(o->combine, o->runs.item[i], &state, vote, err);
     if (status == TP_OK && i > 0) status = agree(o, &result->identity, &identity, i, err);
     tp__progress_state_free(&state);
+    all += *vote;
     if (status == TP_OK && i == 0)
       result->identity = identity;
     else
@@ -134,6 +137,8 @@ tp_status tp__ensemble_open(const tp__ensemble_options *o, tp__ensemble_result *
     tp__ensemble_free(result);
     return status;
   }
+  for (size_t i = 0; i < o->runs.count; i++)
+    result->vote[i] = all > 0 ? result->vote[i] / all : 1.0 / (double)o->runs.count;
   result->classes = result->identity.spec.classes;
   result->labels = result->identity.labels;
   return TP_OK;
@@ -142,6 +147,7 @@ tp_status tp__ensemble_open(const tp__ensemble_options *o, tp__ensemble_result *
 void tp__ensemble_free(tp__ensemble_result *result)
 {
   free(result->probabilities);
+  free(result->vote);
   tp__identity_free(&result->identity);
   *result = (tp__ensemble_result){0};
 }
@@ -270,25 +276,6 @@ static tp_status run_network(struct pass *p, tp__backend *backend, const tp__cat
   return status;
 }
 
-/* The votes as shares of 1. */
-static tp_status read_votes(const tp__ensemble_options *o, double *vote, tp_error *err)
-{
-  double all = 0;
-  for (size_t i = 0; i < o->runs.count; i++) {
-    tp__identity identity = {0};
-    tp__progress_state state = {0};
-    tp_status status = read_run(o->runs.item[i], &identity, &state, NULL, err);
-    if (status == TP_OK) status = vote_of(o->combine, o->runs.item[i], &state, &vote[i], err);
-    tp__identity_free(&identity);
-    tp__progress_state_free(&state);
-    TP__TRY(status);
-    all += vote[i];
-  }
-  for (size_t i = 0; i < o->runs.count; i++)
-    vote[i] = all > 0 ? vote[i] / all : 1.0 / (double)o->runs.count;
-  return TP_OK;
-}
-
 static bool make_places(struct pass *p, tp_error *err)
 {
   size_t batch = (size_t)p->batch, classes = (size_t)p->classes;
@@ -311,7 +298,6 @@ tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__e
   size_t n = tp__catalog_count(catalog), classes = (size_t)result->classes;
   result->examples = (int64_t)n;
   result->probabilities = tp__calloc(n, classes * sizeof(float), err);
-  double *vote = tp__calloc(o->runs.count, sizeof *vote, err);
   tp_status status = TP_ERR_INTERNAL;
   struct pass p = {.job = job,
                    .sum = result->probabilities,
@@ -319,13 +305,12 @@ tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__e
                    .classes = result->classes,
                    .all = (int64_t)n * views * (int64_t)o->runs.count,
                    .start = tp__now()};
-  if (result->probabilities != NULL && vote != NULL && make_places(&p, err))
-    status = read_votes(o, vote, err);
+  if (result->probabilities != NULL && make_places(&p, err)) status = TP_OK;
   for (size_t i = 0; status == TP_OK && i < o->runs.count; i++) {
     tp__identity identity = {0};
     tp__tensors weights = {0};
     status = read_run(o->runs.item[i], &identity, NULL, &weights, err);
-    p.weight = (float)vote[i];
+    p.weight = (float)result->vote[i];
     if (status == TP_OK)
       status = run_network(&p, backend, catalog, &identity, &weights, view, views, err);
     if (status != TP_OK) status = tp__at(err, status, "%s", o->runs.item[i]);
@@ -336,6 +321,5 @@ tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__e
     free(p.asked[i].scores);
     free(p.asked[i].example);
   }
-  free(vote);
   return status;
 }

@@ -45,10 +45,11 @@ typedef struct tp__ensemble_result {
   int classes;
   const char *const *labels; /* NULL: unknown; kept by identity */
   tp__identity identity;     /* of the first network */
+  double *vote;              /* of each network, together 1 */
 } tp__ensemble_result;
 
-/* What the networks agree on (classes, labels), before any work: fills classes, labels and
- * identity. Errors: TP_ERR_DATA naming two runs that disagree. */
+/* What the networks agree on (classes, labels), before any work: fills classes, labels, identity
+ * and votes. Errors: TP_ERR_DATA naming two runs that disagree. */
 tp_status tp__ensemble_open(const tp__ensemble_options *options, tp__ensemble_result *result,
                             tp_error *err) TP_CHECKED;
 /* Scores all examples of a catalog. A picture that cannot be read is an error: every record has its
