@@ -16,7 +16,7 @@
 
 static tp_status run(int argc, char **argv, tp_error *err)
 {
-  tp__pjrt_options o = {.plugin = argv[1], .virtual_devices = true, .replicas = atoi(argv[2])};
+  tp__pjrt_options o = {.plugin = argv[1], .kind = TP__CLASS_CPU, .replicas = atoi(argv[2])};
   o.cache = getenv("TEPAL_PROGRAMS");
   int steps = atoi(argv[3]), side = argc > 5 ? atoi(argv[5]) : 32;
   tp__learner_options lo = {

@@ -41,7 +41,8 @@ tp_status tp__context_backend(tp_context *c, tp__backend **backend, tp_error *er
                             .replicas = c->replicas,
                             .cache = folder,
                             .pool = c->pool,
-                            .log = &c->log};
+                            .log = &c->log,
+                            .group = c->group};
     status = tp__device_open(&o, &c->backend, err);
   }
   free(folder);
@@ -104,18 +105,10 @@ void tp_context_free(tp_context *c)
 tp_status tp__context_group(tp_context *c, tp_error *err)
 {
   if (c->group != NULL || tp__group_started(false) == 1) return TP_OK;
-  const char *name = c->device_name != NULL ? c->device_name : "auto";
-  bool is_auto = strcmp(name, "auto") == 0 && c->backend == NULL;
-  bool other = c->backend != NULL && strcmp(c->backend->name, "cpu") != 0;
-  if (other || (!is_auto && strcmp(name, "cpu") != 0))
-    return tp__fail(err, TP_ERR_DEVICE,
-                    "device: several processes (mpirun) train on CPUs only: give --device cpu");
-  if (is_auto) {
-    free(c->device_name);
-    c->device_name = tp__strdup("cpu", err);
-    if (c->device_name == NULL) return TP_ERR_INTERNAL;
-  }
-  return tp__group_open(&c->group, err);
+  TP__TRY(tp__group_open(&c->group, err));
+  if (c->backend != NULL) c->backend->free(c->backend); /* it was opened for this process alone */
+  c->backend = NULL;
+  return TP_OK;
 }
 
 tp_status tp__context_alone(const char *job, tp_error *err)
@@ -139,11 +132,12 @@ const char *tp_context_device(tp_context *c)
 {
   tp__backend *b = NULL;
   tp_error error;
+  char replicas[64];
   if (tp__context_backend(c, &b, &error) != TP_OK)
     snprintf(c->device, sizeof c->device, "none: %.500s", error.text);
   else
-    snprintf(c->device, sizeof c->device, "%s: %s; %d replica%s", b->name, b->device, b->replicas,
-             b->replicas == 1 ? "" : "s");
+    snprintf(c->device, sizeof c->device, "%s: %s; %s", b->name, b->device,
+             tp__replicas_text(b, replicas));
   return c->device;
 }
 

@@ -35,7 +35,7 @@ struct tp_context {
 
 /* The device, opened by the first job that needs one: reading data takes no TPU from anybody. */
 tp_status tp__context_backend(tp_context *context, tp__backend **backend, tp_error *err) TP_CHECKED;
-/* Finds the processes that train together, before each training; their device is the CPUs. */
+/* Finds the processes that train together, before each training; the device is then theirs. */
 tp_status tp__context_group(tp_context *context, tp_error *err) TP_CHECKED;
 /* Errors: TP_ERR_USAGE: this process is one of several, which would all do that job. */
 tp_status tp__context_alone(const char *job, tp_error *err) TP_CHECKED;

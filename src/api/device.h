@@ -14,6 +14,8 @@ typedef struct tp__device_options {
   const char *cache;  /* folder under which compiled programs are kept */
   tp__pool *pool;     /* borrows; the CPU's threads */
   const tp__log *log; /* borrows */
+  tp__group *group;   /* borrows; the processes that open it at this time, and share it; NULL: this
+                         one alone */
 } tp__device_options;
 
 /* A name that can be none: TP_ERR_USAGE. */

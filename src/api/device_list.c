@@ -79,7 +79,7 @@ static tp_status find(list *l, const char *name, int threads, tp_error *err)
                        .seconds = TP__DEVICE_PATIENCE};
   bool path = !search.tpu && !search.gpu && !cpu;
   tp__candidates found = {0};
-  TP__TRY(path ? tp__candidates_probe(name, search.seconds, &found, err)
+  TP__TRY(path ? tp__candidates_probe(name, search.seconds, false, &found, err)
                : tp__candidates_search(&search, &found, err));
   tp_status status = add_candidates(l, &found, path ? name : NULL, err);
   tp__candidates_free(&found);

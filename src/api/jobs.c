@@ -34,7 +34,6 @@ static tp_status fit_here(tp_context *c, const tp_train_options *o, bool resume,
   if (status == TP_OK && !first && !resume)
     status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
   fo.weights = weights;
-  if (status == TP_OK && c->group != NULL) tp__backend_cpu_join(backend, c->group);
   if (status == TP_OK) status = tp__fit(&job, backend, &fo, result, error);
   free(weights);
   return first ? tp__run_files_close(&files, status, error) : status;

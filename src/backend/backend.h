@@ -29,7 +29,7 @@ typedef struct tp__program tp__program;
 typedef struct tp__pending tp__pending; /* a run in flight */
 
 typedef struct tp__compile_options {
-  int64_t batch;  /* the most examples of one run, over all replicas */
+  int64_t batch;  /* the most examples of one run, over all replicas of this process */
   bool reference; /* plain loops for every operator, no rewriting: what the fast paths are tested
                      against */
   uint64_t memory_limit;  /* bytes the program may allocate; 0: no limit. Over it: TP_ERR_DEVICE
@@ -67,11 +67,14 @@ typedef struct tp__program_info {
 struct tp__backend {
   const char *name; /* "cpu" */
   char device[128]; /* for people: "2 threads, AVX-512" */
-  int replicas;     /* 1 on the CPU: the global batch is batch x replicas */
+  int replicas;     /* of all processes, as many in each; on the CPU a process is one. The global
+                       batch is batch x replicas */
   bool remote;      /* data cross to a device: fewer bytes and fewer waits pay */
   tp__group *group; /* the processes that train together, NULL: this one alone; borrowed. They then
-                       run every program that has joints (training) at the same time, each with
-                       its own examples, possibly 0; other programs each for itself */
+                       compile the same programs, and run those that have joints (training) at the
+                       same time, each with its own examples, possibly 0; other programs each for
+                       itself. What joints add up is of all processes; outputs of examples are of
+                       each one's own */
   void (*free)(tp__backend *backend);
 
   /* Copies the tensors (f32) to the device. Returns: state_free. */
@@ -93,7 +96,7 @@ struct tp__backend {
    */
   tp_status (*program_plan)(const tp__program *program, tp__buffer *text, tp_error *err);
 
-  /* 1 <= n <= batch examples. Every INPUT of the graph must be fed. */
+  /* 1 <= n <= batch examples (0: see group). Every INPUT of the graph must be fed. */
   tp_status (*run)(tp__program *program, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
                    size_t n_fetches, int64_t n, tp_error *err);
   /* run in two halves: feeds are free after the first, fetched values (whose places must stay) are
@@ -110,6 +113,15 @@ struct tp__backend {
  * avx2, avx512) caps the instruction set; a value that this processor lacks, or a wrong one, is
  * TP_ERR_DEVICE. */
 tp_status tp__backend_cpu(tp__pool *pool, tp__backend **backend, tp_error *err) TP_CHECKED;
+
+/* "8 replicas", "8 replicas in 2 processes". Returns: text. */
+static inline const char *tp__replicas_text(const tp__backend *b, char text[64])
+{
+  int processes = tp__group_size(b->group);
+  int n = snprintf(text, 64, "%d replica%s", b->replicas, b->replicas == 1 ? "" : "s");
+  if (b->remote && processes > 1) snprintf(text + n, 64 - (size_t)n, " in %d processes", processes);
+  return text;
+}
 
 /* Makes the CPUs of a group of processes one device; before anything is compiled. */
 void tp__backend_cpu_join(tp__backend *backend, tp__group *group);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,13 @@ tp_status tp__kv_secret_read(tp__kv_secret *secret, tp_error *err)
     return tp__fail(err, TP_ERR_USAGE, "the secret has %zu bytes, wanted are %d or more; %s",
                     secret->size, TP__KV_SECRET_MIN, advice);
   return TP_OK;
+}
+
+tp_status tp__kv_secret_make(tp__kv_secret *secret, tp_error *err)
+{
+  *secret = (tp__kv_secret){.size = 32};
+  if (RAND_bytes(secret->bytes, 32) == 1) return TP_OK;
+  return tp__fail(err, TP_ERR_INTERNAL, "there are no random numbers for a secret");
 }
 
 /* ---- calls ---- */

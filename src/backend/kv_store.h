@@ -41,6 +41,9 @@ typedef struct tp__kv_secret {
  * its end does not count), else from TEPAL_SECRET. Errors: TP_ERR_USAGE saying how to make one. */
 tp_status tp__kv_secret_read(tp__kv_secret *secret, tp_error *err) TP_CHECKED;
 
+/* 32 random bytes. */
+tp_status tp__kv_secret_make(tp__kv_secret *secret, tp_error *err) TP_CHECKED;
+
 /* ---- server ---- */
 
 typedef struct tp__kv_server tp__kv_server;

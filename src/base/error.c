@@ -37,6 +37,8 @@ tp_status tp__at(tp_error *err, tp_status status, const char *format, ...)
   char fact[sizeof err->text];
   memcpy(fact, err->text, sizeof fact);
   fact[sizeof fact - 1] = '\0';
+  err->status = status;
+  if (fact[0] == '\0') return status; /* another process tells it (group.h) */
   va_list args;
   va_start(args, format);
   int n = vsnprintf(err->text, sizeof err->text, format, args);
@@ -44,7 +46,6 @@ tp_status tp__at(tp_error *err, tp_status status, const char *format, ...)
   size_t used = n < 0 ? 0 : (size_t)n;
   if (used >= sizeof err->text) used = sizeof err->text - 1;
   snprintf(err->text + used, sizeof err->text - used, ": %s", fact);
-  err->status = status;
   return status;
 }
 

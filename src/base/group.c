@@ -113,12 +113,12 @@ tp_status tp__group_sum(tp__group *g, float *data, size_t n, tp_error *err)
   if (tp__group_size(g) == 1) return TP_OK;
   if (n <= SMALL) return sum_small(g, data, n, err);
   int64_t first, end, from, to;
-  tp__group_rows(g->rank, g->size, (int64_t)n, &first, &end);
+  tp__group_rows(g->rank, g->size, 1, (int64_t)n, &first, &end);
   size_t part = (size_t)(end - first);
   TP__TRY(make_room(g, ((size_t)g->size + 1) * part * sizeof *data, err));
   float *rows = (float *)(void *)g->room, *total = rows + (size_t)g->size * part;
   for (int r = 0; r < g->size; r++) {
-    tp__group_rows(r, g->size, (int64_t)n, &from, &to);
+    tp__group_rows(r, g->size, 1, (int64_t)n, &from, &to);
     g->give[r] = data + from;
     g->give_size[r] = (size_t)(to - from) * sizeof *data;
     g->take[r] = rows + (size_t)r * part;
@@ -128,7 +128,7 @@ tp_status tp__group_sum(tp__group *g, float *data, size_t n, tp_error *err)
   add_rows(g, rows, data + first, part, total);
   memcpy(data + first, total, part * sizeof *data);
   for (int r = 0; r < g->size; r++) {
-    tp__group_rows(r, g->size, (int64_t)n, &from, &to);
+    tp__group_rows(r, g->size, 1, (int64_t)n, &from, &to);
     g->give[r] = total;
     g->give_size[r] = part * sizeof *data;
     g->take[r] = data + from;
@@ -140,38 +140,62 @@ tp_status tp__group_sum(tp__group *g, float *data, size_t n, tp_error *err)
 /* ---- failures ---- */
 
 struct fate {
-  int32_t status;
-  char text[1024];
+  int32_t status, mendable;
+  char text[1016];
 };
 
-tp_status tp__group_agree(tp__group *g, tp_status status, tp_error *err)
+/* The first failure of all becomes this process' own. */
+static tp_status take_fate(tp__group *g, struct fate *fate, int first, bool tell, tp_error *err)
+{
+  tp_status status = (tp_status)fate->status;
+  fate->text[sizeof fate->text - 1] = '\0';
+  if (!tell)
+    (void)tp__fail(err, status, "%s", "");
+  else if (first != g->rank)
+    (void)tp__fail(err, status, "process %d of %d: %s", first, g->size, fate->text);
+  return status;
+}
+
+static tp_status judge(tp__group *g, struct fate *all, bool *mendable, tp_error *err)
+{
+  int first = -1;
+  *mendable = true;
+  for (int r = g->size - 1; r >= 0; r--) {
+    if (all[r].status == TP_OK) continue;
+    first = r;
+    *mendable = *mendable && all[r].mendable != 0;
+  }
+  if (first < 0) return TP_OK;
+  if (!*mendable) g->agreed = true;
+  return take_fate(g, &all[first], first, *mendable || g->rank == 0, err);
+}
+
+tp_status tp__group_agree_or_mend(tp__group *g, tp_status status, bool *mendable, tp_error *err)
 {
   if (tp__group_size(g) == 1 || g->over || g->agreed) return status;
   tp_error own = {0};
   if (err == NULL) err = &own;
-  struct fate mine = {.status = (int32_t)status};
-  if (status != TP_OK) snprintf(mine.text, sizeof mine.text, "%.1023s", err->text);
+  struct fate mine = {.status = (int32_t)status, .mendable = *mendable};
+  if (status != TP_OK) snprintf(mine.text, sizeof mine.text, "%.1015s", err->text);
   struct fate *all = tp__calloc((size_t)g->size, sizeof *all, err);
   if (all == NULL) return TP_ERR_INTERNAL;
   tp_error broken = {0};
   tp_status reached = tp__group_gather(g, &mine, sizeof mine, all, &broken);
-  int first = 0;
-  while (reached == TP_OK && first < g->size && all[first].status == TP_OK) first++;
-  tp_status result = TP_OK;
-  if (reached != TP_OK) {
+  if (reached == TP_OK) {
+    status = judge(g, all, mendable, err);
+  } else {
+    *mendable = false;
     if (status == TP_OK) *err = broken;
-    result = status != TP_OK ? status : reached;
-  } else if (first < g->size) {
-    g->agreed = true;
-    result = (tp_status)all[first].status;
-    all[first].text[sizeof all[first].text - 1] = '\0';
-    if (g->rank != 0)
-      (void)tp__fail(err, result, "%s", "");
-    else if (first != 0)
-      (void)tp__fail(err, result, "process %d of %d: %s", first, g->size, all[first].text);
+    status = status != TP_OK ? status : reached;
   }
   free(all);
-  return result;
+  return status;
+}
+
+tp_status tp__group_agree(tp__group *g, tp_status status, tp_error *err)
+{
+  bool mendable = false;
+  return tp__group_agree_or_mend(g, status, &mendable, err);
 }
 
 void tp__group_fail(tp__group *g, tp_status status, tp_error *err)

@@ -24,6 +24,7 @@ typedef struct tp__group tp__group;
 struct tp__group {
   int rank, size; /* 0 <= rank < size */
   int local;      /* of them on this machine, 1 or more */
+  int local_rank; /* 0 <= local_rank < local: this one among them */
   bool over;      /* one of them can't go on: nothing is exchanged any more */
   bool agreed;    /* a failure is known to all, and they are at the same place */
   void (*free)(tp__group *group);
@@ -33,6 +34,9 @@ struct tp__group {
                         void *const *take, const size_t *take_size, tp_error *err);
   /* Tells all others that this process ends with that status; true when process 0 has heard it. */
   bool (*fail)(tp__group *group, tp_status status, const char *text);
+  /* For who waits for something else that needs all processes (a device's sum): whether one of them
+   * has failed or is lost: its status then, and the group is over. NULL: it can't be known. */
+  tp_status (*lost)(tp__group *group, tp_error *err);
   /* for group.c: lists of size pointers and sizes, and room that grows */
   const void **give;
   void **take;
@@ -44,6 +48,10 @@ struct tp__group {
 static inline int tp__group_rank(const tp__group *group)
 {
   return group != NULL ? group->rank : 0;
+}
+static inline tp_status tp__group_lost(tp__group *group, tp_error *err)
+{
+  return group != NULL && group->lost != NULL ? group->lost(group, err) : TP_OK;
 }
 static inline int tp__group_size(const tp__group *group)
 {
@@ -74,6 +82,11 @@ tp_status tp__group_sum(tp__group *group, float *data, size_t n, tp_error *err) 
 /* All processes call it with how they fare: the first one's failure, in their order, becomes
  * everyone's. err then tells it on process 0 and is empty elsewhere: one of them reports. */
 tp_status tp__group_agree(tp__group *group, tp_status status, tp_error *err) TP_CHECKED;
+/* The same for what can be tried in another way. *mendable: a failure of this process can be
+ * mended; becomes whether those of all can. If so, all go on, and err tells the first one
+ * everywhere. */
+tp_status tp__group_agree_or_mend(tp__group *group, tp_status status, bool *mendable,
+                                  tp_error *err) TP_CHECKED;
 
 /* After a failure that only this process may know of: tells the others. err is emptied where
  * process 0 reports it. Does nothing when the failure is known. */
@@ -82,11 +95,23 @@ void tp__group_fail(tp__group *group, tp_status status, tp_error *err);
  * two ways, success and a stop are waited for. */
 tp_status tp__group_end(tp__group *group, tp_status status, tp_error *err) TP_CHECKED;
 
-/* Rows first...end of n are those of that process: as even as can be. */
-static inline void tp__group_rows(int rank, int size, int64_t n, int64_t *first, int64_t *end)
+/* Rows first...end of n are those of that process (or replica): as even as can be, the first ones
+ * have one more where it does not divide. So size * k replicas, k in each process, have the same
+ * rows whether n is dealt to replicas or first to processes: give parts k in the latter case. */
+static inline void tp__group_rows(int rank, int size, int parts, int64_t n, int64_t *first,
+                                  int64_t *end)
 {
-  *first = n * rank / size;
-  *end = n * (rank + 1) / size;
+  int64_t all = (int64_t)size * parts, base = n / all, more = n % all;
+  int64_t from = (int64_t)rank * parts, to = from + parts;
+  *first = from * base + (from < more ? from : more);
+  *end = to * base + (to < more ? to : more);
+}
+/* The most rows that one process has of up to n. */
+static inline int64_t tp__group_rows_most(int size, int parts, int64_t n)
+{
+  int64_t first, end;
+  tp__group_rows(0, size, parts, n, &first, &end);
+  return end;
 }
 
 #endif

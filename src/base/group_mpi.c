@@ -190,6 +190,12 @@ static bool mpi_fail(tp__group *g, tp_status status, const char *text)
   return m->peer[0].told;
 }
 
+static tp_status mpi_lost(tp__group *g, tp_error *err)
+{
+  struct mpi_group *m = (struct mpi_group *)g;
+  return atomic_load(&m->broken) ? give_up(m, err) : TP_OK;
+}
+
 /* Pulses on their way are of no use any more. */
 static void end_pulses(struct mpi_group *m)
 {
@@ -243,6 +249,7 @@ static tp_status begin_mpi(struct mpi_group *m, int *level, tp_error *err)
   MPI_Comm here;
   MPI_Comm_split_type(m->data, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
   MPI_Comm_size(here, &m->base.local);
+  MPI_Comm_rank(here, &m->base.local_rank);
   MPI_Comm_free(&here);
   return TP_OK;
 }
@@ -291,6 +298,7 @@ tp_status tp__group_mpi(tp__group **group, tp_error *err)
   m->base.free = mpi_free;
   m->base.exchange = mpi_exchange;
   m->base.fail = mpi_fail;
+  m->base.lost = mpi_lost;
   pthread_mutex_init(&m->lock, NULL);
   tp_status status = begin_mpi(m, &level, err);
   if (status == TP_OK) status = tp__group_lists(&m->base, err);

@@ -64,9 +64,9 @@ static tp_status count_steps(tp__pipeline *p, tp_error *err)
 
 static tp_status make_slots(tp__pipeline *p, tp_error *err)
 {
-  size_t processes = (size_t)p->options.processes, floats;
-  size_t batch = ((size_t)p->options.batch + processes - 1) / processes;
-  if (processes > 1 && tp__mixes(&p->options)) batch++; /* slot.extra */
+  const tp__pipeline_options *o = &p->options;
+  size_t batch = (size_t)tp__group_rows_most(o->processes, o->replicas, o->batch), floats;
+  if (o->processes > 1 && tp__mixes(&p->options)) batch++; /* slot.extra */
   size_t h = (size_t)p->options.recipe.height, w = (size_t)p->options.recipe.width;
   if (!tp__mul_size(h, w, &p->row) || !tp__mul_size(p->row, 3, &p->row) ||
       !tp__mul_size(p->row, batch, &floats))
@@ -123,6 +123,7 @@ tp_status tp__pipeline_new(const tp__pipeline_options *options, tp__pool *pool, 
   if (p == NULL) return TP_ERR_INTERNAL;
   p->options = *options;
   if (p->options.processes == 0) p->options.processes = 1;
+  if (p->options.replicas == 0) p->options.replicas = 1;
   if (p->options.prefetch == 0) p->options.prefetch = 2;
   p->pool = pool;
   p->log = log;

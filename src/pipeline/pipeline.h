@@ -30,6 +30,7 @@ typedef struct tp__pipeline_options {
   int batch;              /* examples in a batch; the last of an epoch may be smaller */
   int process, processes; /* of a batch's rows, those of this process are made (group.h), which may
                              be none; processes 0: all */
+  int replicas;           /* that deal the rows of each process among them; 0: 1 */
   bool training;          /* augmentation and shuffling; else the records' order, no augmentation */
   uint64_t seed;
   int64_t shuffle; /* size of the shuffle buffer; 0: order of the files, -1: whole set. Only when

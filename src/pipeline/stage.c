@@ -58,7 +58,8 @@ static void plan_batch(tp__pipeline *p)
   s->step = p->plan_step;
   s->last = p->plan_step + 1 == p->steps;
   s->total = rest < (size_t)p->options.batch ? rest : (size_t)p->options.batch;
-  tp__group_rows(p->options.process, p->options.processes, (int64_t)s->total, &first, &end);
+  tp__group_rows(p->options.process, p->options.processes, p->options.replicas, (int64_t)s->total,
+                 &first, &end);
   s->extra = p->options.processes > 1 && end > first && tp__mixes(&p->options);
   s->n = s->left = (size_t)(end - first) + s->extra;
   s->claimed = 0;

@@ -95,12 +95,14 @@ static tp_status run_phases(tp__fitter *f, tp_error *err)
 static void say_device(const tp__fitter *f)
 {
   const tp__backend *b = f->backend;
+  char replicas[64];
   const char *bytes = f->bytes ? "; pixels cross as 8 bits" : "";
   if (b->replicas == 1)
     tp__say(f->job->log, "device %s: %s; batch %d%s", b->name, b->device, f->batch, bytes);
   else
-    tp__say(f->job->log, "device %s: %s; %d replicas, batch %d on each, %d in all%s", b->name,
-            b->device, b->replicas, (f->batch + b->replicas - 1) / b->replicas, f->batch, bytes);
+    tp__say(f->job->log, "device %s: %s; %s, batch %d on each, %d in all%s", b->name, b->device,
+            tp__replicas_text(b, replicas), (f->batch + b->replicas - 1) / b->replicas, f->batch,
+            bytes);
 }
 
 static tp_status start(tp__fitter *f, tp_error *err)

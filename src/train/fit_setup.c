@@ -87,6 +87,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   size_t n = tp__catalog_count(f->train);
   p.process = tp__group_rank(f->backend->group);
   p.processes = tp__group_size(f->backend->group);
+  p.replicas = f->backend->replicas / p.processes;
   TP__TRY(tp__feature_memory_init(&f->train_features, n, f->rows, err));
   p.known = f->train_features.known;
   TP__TRY(tp__data_pipeline(&o->data, f->train, &p, err));
@@ -209,16 +210,15 @@ static tp_status make_scratch(tp__fitter *f, tp_error *err)
  * schedule were made for it. */
 static void set_batch(tp__fitter *f)
 {
-  int processes = tp__group_size(f->backend->group);
-  f->batch = f->o->batch * f->backend->replicas;
+  int processes = tp__group_size(f->backend->group), all = f->backend->replicas;
+  f->batch = f->o->batch * all;
   if (f->state.batch > 0 && f->state.batch != f->batch) {
     tp__say(f->job->log,
             "the run's batch of %lld examples is kept, not %d for each of %d replica%s",
-            (long long)f->state.batch, f->o->batch, f->backend->replicas,
-            f->backend->replicas == 1 ? "" : "s");
+            (long long)f->state.batch, f->o->batch, all, all == 1 ? "" : "s");
     f->batch = (int)f->state.batch;
   }
-  f->rows = (f->batch + processes - 1) / processes;
+  f->rows = (int)tp__group_rows_most(processes, all / processes, f->batch);
 }
 
 tp_status tp__fitter_setup(tp__fitter *f, tp_error *err)

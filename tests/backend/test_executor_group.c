@@ -19,7 +19,7 @@ static void run_rows(void *arg, tp__group *g)
 {
   struct together *t = arg;
   int64_t first, end;
-  tp__group_rows(g->rank, g->size, t->n, &first, &end);
+  tp__group_rows(g->rank, g->size, 1, t->n, &first, &end);
   t->status[g->rank] = rig_try_part(&t->member[g->rank], first, end - first, &t->err[g->rank]);
 }
 
@@ -57,7 +57,7 @@ static void same_rows(const rig *one, const rig *members, int size, int64_t n, b
     size_t row = tp__shape_elements(&node->shape, 1);
     for (int r = 0; r < size; r++) {
       int64_t first, end;
-      tp__group_rows(r, size, n, &first, &end);
+      tp__group_rows(r, size, 1, n, &first, &end);
       const float *a = members[r].output[o] + (size_t)first * row;
       const float *b = one->output[o] + (size_t)first * row;
       size_t count = (size_t)(end - first) * row;

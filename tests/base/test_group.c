@@ -16,6 +16,7 @@ struct everyone {
   tp_error err[GROUP_MAX];
   tp__buffer all[GROUP_MAX];
   size_t bytes[GROUP_MAX][GROUP_MAX];
+  bool mendable[GROUP_MAX];
 };
 
 static float number(int rank, size_t i)
@@ -125,6 +126,60 @@ static void agrees(void **state)
   crowd_free(c);
 }
 
+/* Process r's failure; can it be mended? */
+static void agree_or_mend(void *arg, tp__group *g)
+{
+  struct everyone *e = arg;
+  tp_status status = TP_OK;
+  bool *mendable = &e->mendable[g->rank];
+  if (g->rank > 0)
+    status = tp__fail(&e->err[g->rank], TP_ERR_DEVICE, "%d bytes are too few", 100 * g->rank);
+  e->status[g->rank] = tp__group_agree_or_mend(g, status, mendable, &e->err[g->rank]);
+}
+
+/* What all that fail can mend is everyone's failure for now, told by all; else it is final. */
+static void mends(void **state)
+{
+  (void)state;
+  struct everyone e = {.mendable = {false, true, true}};
+  crowd *c = crowd_new(3);
+  crowd_run(c, agree_or_mend, &e);
+  for (int r = 0; r < 3; r++) {
+    assert_int_equal(e.status[r], TP_ERR_DEVICE);
+    assert_true(e.mendable[r]);
+    assert_non_null(strstr(e.err[r].text, "100 bytes are too few"));
+    assert_false(c->member[r].base.agreed);
+  }
+  e.mendable[2] = false;
+  crowd_run(c, agree_or_mend, &e);
+  for (int r = 0; r < 3; r++) {
+    assert_int_equal(e.status[r], TP_ERR_DEVICE);
+    assert_false(e.mendable[r]);
+    assert_true(c->member[r].base.agreed);
+  }
+  assert_string_equal(e.err[0].text, "process 1 of 3: 100 bytes are too few");
+  assert_string_equal(e.err[1].text, "");
+  crowd_free(c);
+}
+
+/* Dealing to processes of several replicas, and of these to each replica, is dealing to all. */
+static void rows_of_replicas(void **state)
+{
+  (void)state;
+  for (int size = 1; size <= 4; size++)
+    for (int parts = 1; parts <= 4; parts++)
+      for (int64_t n = 0; n < 40; n++)
+        for (int d = 0; d < size * parts; d++) {
+          int64_t first, end, from, to, a, b;
+          tp__group_rows(d, size * parts, 1, n, &first, &end);
+          tp__group_rows(d / parts, size, parts, n, &from, &to);
+          tp__group_rows(d % parts, parts, 1, to - from, &a, &b);
+          assert_int_equal(from + a, first);
+          assert_int_equal(from + b, end);
+          assert_true(to - from <= tp__group_rows_most(size, parts, n));
+        }
+}
+
 static void rows(void **state)
 {
   (void)state;
@@ -133,7 +188,7 @@ static void rows(void **state)
       int64_t next = 0, most = 0, least = 1000;
       for (int r = 0; r < size; r++) {
         int64_t first, end;
-        tp__group_rows(r, size, n, &first, &end);
+        tp__group_rows(r, size, 1, n, &first, &end);
         assert_int_equal(first, next);
         next = end;
         if (end - first > most) most = end - first;
@@ -174,8 +229,9 @@ static void alone(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums), cmocka_unit_test(gathers), cmocka_unit_test(agrees),
-      cmocka_unit_test(rows), cmocka_unit_test(alone),
+      cmocka_unit_test(sums),  cmocka_unit_test(gathers), cmocka_unit_test(agrees),
+      cmocka_unit_test(mends), cmocka_unit_test(rows),    cmocka_unit_test(rows_of_replicas),
+      cmocka_unit_test(alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,56 +2,17 @@
 batch, also where rows do not divide and some process has none; the same bits each time; a killed, frozen or stopped
 process ends all of them, the checkpoint is whole, and another number of processes goes on; failures are told once.
 What is expected is what one process does, measured here too."""
-import csv
 import filecmp
-import json
-import math
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from cli_testing import DATA, DEVICE, DONE, FIXTURES, OUTPUT, STOPPED, USAGE, CliTest, example, main, write
-
-MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
-       "TEPAL_PROCESS_TIMEOUT": "5"}
-PATIENCE = 60  # all have to be gone by then: what docs/GUIDE.md promises
-TOLERANCE = 1e-5
-SMALL = ["--model", "efficientnet-lite0", "--image-size", 48, "--threads", 1]
-
-
-def tensors(path):
-    """The f32 tensors of a safetensors file."""
-    data = Path(path).read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    found = {}
-    for name, about in json.loads(data[8:8 + size]).items():
-        if name != "__metadata__" and about["dtype"] == "F32":
-            first, end = (8 + size + offset for offset in about["data_offsets"])
-            found[name] = struct.unpack("<%df" % ((end - first) // 4), data[first:end])
-    return found
-
-
-def figures(run):
-    with open(f"{run}/history.csv", encoding="utf-8") as file:
-        return [{k: float(v) for k, v in row.items() if v and k not in ("phase", "seconds", "images_per_s")}
-                for row in csv.DictReader(file)]
-
-
-def children(pid):
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(encoding="utf-8").rsplit(")", 1)
-        except OSError:
-            continue
-        if int(fields[1].split()[1]) == pid and "tepal" in fields[0]:
-            found.append(int(stat.parent.name))
-    return sorted(found)
+from cli_testing import DATA, DEVICE, DONE, FIXTURES, OUTPUT, STOPPED, USAGE, example, main, write
+from processes_testing import MPI, PATIENCE, SMALL, ProcessTest, children
 
 
 def here(name):
@@ -73,64 +34,7 @@ def end_all(*namespaces):
             os.kill(int(pid), signal.SIGKILL)
 
 
-class Processes(CliTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.alone = dict(cls.environment)
-        cls.environment.update(MPI)
-
-    def mpirun(self, count, *words, before=("mpirun",), **options):
-        """Ends with mpirun's exit code, all of its output, and nothing left running."""
-        command = [*before, "-n", str(count), "--oversubscribe", self.program, *map(str, words)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=120, env=self.environment, check=False, **options)
-        return done.returncode, done.stdout.decode("utf-8", "replace")
-
-    def trains(self, count, *words, **options):
-        code, out = self.mpirun(count, *words, **options)
-        self.assertEqual(code, DONE, out)
-        return out
-
-    def fails(self, code, piece, count, *words, **options):
-        """One of them tells why, and only one."""
-        got, out = self.mpirun(count, *words, **options)
-        self.assertEqual(got, code, out)
-        self.assertIn(piece, out)
-        self.assertEqual(out.count("error: "), 1, out)
-
-    def same(self, one, other, tolerance=TOLERANCE):
-        for name in ("last.safetensors", "best.safetensors"):
-            a, b = tensors(f"{one}/{name}"), tensors(f"{other}/{name}")
-            self.assertEqual(a.keys(), b.keys())
-            for key in a:
-                most = max((abs(x - y) for x, y in zip(a[key], b[key])), default=0)
-                self.assertLess(most, tolerance, f"{name}: {key}")
-        for x, y in zip(figures(one), figures(other), strict=True):
-            self.assertEqual(x.keys(), y.keys())
-            for key in x:
-                self.assertTrue(math.isclose(x[key], y[key], rel_tol=1e-5, abs_tol=1e-5), (key, x, y))
-
-    def begin(self, count, run, *more, before=("mpirun",)):
-        """A long training in its first epochs."""
-        words = self.train_words(*SMALL, "--quiet", "--early-stopping", 0, *more, run=run, epochs=5000)
-        process = subprocess.Popen([*before, "-n", str(count), "--oversubscribe", self.program, *map(str, words)],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   env=self.environment)
-        end = time.monotonic() + PATIENCE
-        while not os.path.exists(f"{run}/best.safetensors") and time.monotonic() < end:
-            time.sleep(0.05)
-        return process
-
-    def ends(self, process, pids):
-        """Exit code and output; fails if anyone is left after the time that is promised."""
-        out = process.communicate(timeout=PATIENCE)[0].decode("utf-8", "replace")
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and any(os.path.exists(f"/proc/{pid}/exe") for pid in pids):
-            time.sleep(0.05)
-        self.assertFalse([pid for pid in pids if os.path.exists(f"/proc/{pid}/exe")], out)
-        return process.returncode, out
-
+class Processes(ProcessTest):
     # ---- equal to one ----
 
     def test_weights_of_one_process(self):
@@ -200,8 +104,7 @@ class Processes(CliTest):
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, STOPPED)
-        four = subprocess.Popen(["mpirun", "-n", "4", "--oversubscribe", self.program, "train", "--resume", "cut"],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment)
+        four = self.start(4, "train", "--resume", "cut")
         pids = []
         for line in four.stdout:
             self.assertNotIn(b"error", line)
@@ -236,23 +139,6 @@ class Processes(CliTest):
         self.assertRegex(out, "process [012] of 3 .*has not been heard of for 5 seconds.*--resume")
         self.assertIn("has not been heard of", Path("new/log.txt").read_text(encoding="utf-8"))
         self.goes_on(1)
-
-    def goes_on(self, count):
-        """The checkpoint is whole: so many processes take it up, and stop when asked to."""
-        self.no_rubbish("new")
-        epochs = len(figures("new"))
-        process = subprocess.Popen(["mpirun", "-n", str(count), "--oversubscribe", self.program, "train", "--resume",
-                                    "new", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   env=self.environment)
-        end = time.monotonic() + PATIENCE
-        while len(figures("new")) < epochs + 2 and time.monotonic() < end and process.poll() is None:
-            time.sleep(0.05)
-        pids = children(process.pid)
-        for pid in pids[:1]:
-            os.kill(pid, signal.SIGINT)  # any one of them
-        code, out = self.ends(process, pids)
-        self.assertEqual(code, STOPPED, out)
-        self.assertGreaterEqual(len(figures("new")), epochs + 2)
 
     # ---- failures ----
 

@@ -47,7 +47,7 @@ static int open_devices(void **state)
   tp_error err = {0};
   const char *plugin = plugin_file(PJRT_CPU_106);
   if (plugin == NULL) return 0; /* each test skips by itself */
-  tp__pjrt_options o = {.plugin = plugin, .virtual_devices = true, .replicas = REPLICAS};
+  tp__pjrt_options o = {.plugin = plugin, .kind = TP__CLASS_CPU, .replicas = REPLICAS};
   assert_ok(tp__pool_new(2, &shared.pool, &err));
   assert_ok(tp__backend_cpu(shared.pool, &shared.cpu, &err));
   assert_ok(tp__backend_pjrt(&o, &shared.devices, &err));

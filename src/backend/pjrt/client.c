@@ -19,6 +19,11 @@ static void to_values(const tp__client_option *option, size_t n, tp__pjrt_named_
       value[i].type = TP__PJRT_BOOL;
       value[i].value.boolean = option[i].number != 0;
     }
+    if (option[i].list != NULL) {
+      value[i].type = TP__PJRT_INT64_LIST;
+      value[i].value.int64_list = option[i].list;
+      value[i].value_size = (size_t)option[i].number;
+    }
     if (option[i].text == NULL) continue;
     value[i].type = TP__PJRT_TEXT;
     value[i].value.text = option[i].text;
@@ -33,7 +38,7 @@ static tp_status create(tp__client *c, const tp__client_option *option, size_t n
   if (value == NULL) return TP_ERR_INTERNAL;
   to_values(option, n, value);
   tp__pjrt_client_create args = {.struct_size = sizeof args, .options = value, .num_options = n};
-  if (peers != NULL) {
+  if (peers != NULL && peers->kv != NULL) {
     const tp__client_option place[] = {{.name = "node_id", .number = peers->rank},
                                        {.name = "num_nodes", .number = peers->count}};
     to_values(place, 2, value + n);
@@ -63,6 +68,7 @@ tp_status tp__client_join(const tp__plugin *plugin, const tp__client_option *opt
   tp__client *c = tp__calloc(1, sizeof *c, err);
   if (c == NULL) return TP_ERR_INTERNAL;
   c->plugin = plugin;
+  c->group = peers != NULL ? peers->group : NULL;
   c->api = plugin->api;
   pthread_mutex_init(&c->lock, NULL);
   tp_status status = create(c, option, n_options, peers, err);
@@ -95,7 +101,7 @@ void tp__client_free(tp__client *client)
     next = e->next;
     free(e);
   }
-  if (client->handle != NULL) {
+  if (client->handle != NULL && !client->lost) {
     tp__pjrt_client_destroy args = {.struct_size = sizeof args, .client = client->handle};
     (void)tp__pjrt_quiet(client->api, client->api->client_destroy(&args));
   }

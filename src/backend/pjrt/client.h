@@ -7,6 +7,7 @@
 #ifndef TP_CLIENT_H
 #define TP_CLIENT_H
 
+#include "base/group.h"
 #include "graph/tensor.h"
 #include "plugin.h"
 
@@ -18,11 +19,12 @@ typedef struct tp__event tp__event;
 /* True for an error of a plugin that says that a device's memory is not enough. */
 bool tp__pjrt_out_of_memory(const tp_error *err);
 
-/* A named option of a plugin: a text, else a switch, else the number. A plugin may refuse a name
- * that it does not know, and abort where a known one has another type. */
+/* A named option of a plugin: a text, else a list, else a switch, else the number. A plugin may
+ * refuse a name that it does not know, and abort where a known one has another type. */
 typedef struct tp__client_option {
   const char *name, *text;
-  bool is_switch; /* off: number 0 */
+  const int64_t *list; /* of `number` numbers */
+  bool is_switch;      /* off: number 0 */
   int64_t number;
 } tp__client_option;
 
@@ -32,12 +34,14 @@ void tp__client_free(tp__client *client); /* after all that was made with it */
 
 /* One of several processes that run one program together, each on devices of its own. */
 typedef struct tp__peers {
-  struct tp__kv *kv; /* backend/kv_store.h; the client borrows it */
+  struct tp__kv *kv; /* backend/kv_store.h; NULL: the plugin finds the others by itself (TPUs) */
   int rank, count;   /* this process, of so many */
+  tp__group *group;  /* NULL, or: waiting for the others ends when one of them is lost */
 } tp__peers;
 
-/* As tp__client_new, for plugins that join processes by a key-value store (GPUs): waits until all
- * are there. peers NULL: alone. TPUs join by themselves. */
+/* As tp__client_new, for plugins that join processes, by a key-value store (GPUs) or by themselves:
+ * waits until all are there. peers (borrowed) NULL: alone. When one is lost the client is of no use
+ * any more, and what is freed of it stays with the plugin, which might wait for ever. */
 tp_status tp__client_join(const tp__plugin *plugin, const tp__client_option *option,
                           size_t n_options, const tp__peers *peers, tp__client **client,
                           tp_error *err) TP_CHECKED;
@@ -65,16 +69,20 @@ typedef struct tp__executable_info {
 /* Bytes of one device that a run takes, with the parameters, which are there. */
 uint64_t tp__executable_need(const tp__executable_info *info);
 
-/* text: a StableHLO module for `replicas` replicas on the first so many devices; with several
- * processes on all devices of all of them (replicas is then the number of this process' devices,
- * the module's is tp__client_all_devices), and each process compiles and runs it. cache: a folder
- * where compiled programs are kept by (text, plugin, versions, options), NULL: none; a damaged or
- * refused entry is compiled again and replaced. A module that does not compile is kept as a file
- * (in the cache's folder, else where temporary files go) whose path the error names, with the
- * operator that the compiler names. Returns: tp__executable_free. */
+/* text: a StableHLO module for `replicas` replicas, on this process' first so many devices. cache:
+ * a folder where compiled programs are kept by (text, plugin, versions, options), NULL: none; a
+ * damaged or refused entry is compiled again and replaced. A module that does not compile is kept
+ * as a file (in the cache's folder, else where temporary files go) whose path the error names, with
+ * the operator that the compiler names. Returns: tp__executable_free. */
 tp_status tp__executable_new(tp__client *client, const char *text, size_t length, int replicas,
                              const char *cache, tp__executable **executable,
                              tp_error *err) TP_CHECKED;
+/* The same for a module of tp__client_all_devices replicas, on all of them: every process compiles
+ * it at the same time, and runs it with its own devices. It comes from the caches if it is in
+ * everyone's. */
+tp_status tp__executable_join(tp__client *client, const char *text, size_t length,
+                              const char *cache, tp__executable **executable,
+                              tp_error *err) TP_CHECKED;
 void tp__executable_free(tp__executable *executable);
 void tp__executable_info_of(const tp__executable *executable, tp__executable_info *info);
 bool tp__executable_cached(const tp__executable *executable);    /* it came from the cache */

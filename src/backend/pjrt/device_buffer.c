@@ -4,6 +4,7 @@
  * makes and frees thousands of them allocates nothing.
  */
 #include <stdlib.h>
+#include <time.h>
 
 #include "pjrt_parts.h"
 
@@ -31,11 +32,29 @@ void tp__event_free(tp__event *event)
 {
   if (event == NULL) return;
   tp__client *client = event->client;
-  tp__pjrt_event_destroy(client->api, event->handle);
+  if (!client->lost) tp__pjrt_event_destroy(client->api, event->handle);
   pthread_mutex_lock(&client->lock);
   event->next = client->spare_event;
   client->spare_event = event;
   pthread_mutex_unlock(&client->lock);
+}
+
+/* A device waits for ever for the part of a process that is lost, and who awaits the event with it.
+ */
+static tp_status wait_for_all(tp__event *event, tp_error *err)
+{
+  tp__client *c = event->client;
+  tp__pjrt_event_is_ready args = {.struct_size = sizeof args, .event = event->handle};
+  if (c->group == NULL) return TP_OK;
+  if (c->lost) return tp__fail(err, TP_ERR_DEVICE, "the processes do not work together any more");
+  for (int spins = 0;; spins++) {
+    bool known = tp__pjrt_quiet(c->api, c->api->event_is_ready(&args));
+    if (!known || args.is_ready) return TP_OK; /* awaiting it tells more */
+    tp_status status = tp__group_lost(c->group, err);
+    c->lost = status != TP_OK;
+    if (c->lost) return status;
+    nanosleep(&(struct timespec){.tv_nsec = spins < 100 ? 20000 : 200000}, NULL);
+  }
 }
 
 tp_status tp__event_wait(tp__event *event, tp_error *err)
@@ -46,7 +65,8 @@ tp_status tp__event_wait(tp__event *event, tp_error *err)
   }
   const tp__pjrt_api *api = event->client->api;
   tp__pjrt_event_args args = {.struct_size = sizeof args, .event = event->handle};
-  tp_status status = tp__pjrt_check(api, api->event_await(&args), err);
+  tp_status status = wait_for_all(event, err);
+  if (status == TP_OK) status = tp__pjrt_check(api, api->event_await(&args), err);
   tp__event_free(event);
   return status;
 }
@@ -55,7 +75,7 @@ tp_status tp__event_wait(tp__event *event, tp_error *err)
 
 static void destroy(tp__client *client, tp__pjrt_buffer *handle)
 {
-  if (handle == NULL) return;
+  if (handle == NULL || client->lost) return;
   tp__pjrt_buffer_destroy args = {.struct_size = sizeof args, .buffer = handle};
   (void)tp__pjrt_quiet(client->api, client->api->buffer_destroy(&args));
 }

@@ -8,7 +8,8 @@ struct tp__executable {
   tp__client *client;
   tp__pjrt_loaded *loaded;
   tp__pjrt_executable *executable;
-  size_t replicas, n_results;
+  size_t replicas, n_results; /* replicas of this process */
+  bool joined;                /* ... of several */
   bool cached;
   /* Of a run, made by the first: handles [replicas][n], and where each replica's begin. */
   size_t n_arguments;
@@ -78,36 +79,54 @@ static tp_status examine(tp__executable *x, tp_error *err)
   return TP_OK;
 }
 
+static void unload(tp__executable *x)
+{
+  const tp__pjrt_api *api = x->client->api;
+  tp__pjrt_loaded_destroy args = {.struct_size = sizeof args, .loaded = x->loaded};
+  if (x->loaded != NULL && !x->client->lost) (void)tp__pjrt_quiet(api, api->loaded_destroy(&args));
+  x->loaded = NULL;
+  x->cached = false;
+}
+
+/* All processes take it from their caches, or none does: compilers may choose otherwise the second
+ * time, and all are to run the same program. */
+static tp_status agree_on_cache(tp__executable *x, tp_error *err)
+{
+  tp__group *group = x->client->group;
+  uint8_t own = x->cached, all[TP__PROCESSES_MAX];
+  if (tp__group_size(group) == 1) return TP_OK;
+  TP__TRY(tp__group_gather(group, &own, 1, all, err));
+  if (memchr(all, 0, (size_t)group->size) != NULL) unload(x);
+  return TP_OK;
+}
+
 static tp_status make(tp__executable *x, const char *text, size_t length, const char *cache,
                       const tp__buffer *options, tp_error *err)
 {
   char key[TP__KEY] = "";
-  if (cache != NULL) TP__TRY(tp__program_key(x->client, text, length, options, key, err));
-  if (cache != NULL && load(x, cache, key)) return examine(x, err);
+  if (cache != NULL && tp__program_key(x->client, text, length, options, key, NULL) != TP_OK)
+    cache = NULL;
+  if (cache != NULL) (void)load(x, cache, key);
+  if (x->joined) TP__TRY(agree_on_cache(x, err));
+  if (x->cached) return examine(x, err);
   TP__TRY(compile(x, text, length, options, cache, err));
   TP__TRY(examine(x, err));
   if (cache != NULL) save(x, cache, key);
   return TP_OK;
 }
 
-tp_status tp__executable_new(tp__client *client, const char *text, size_t length, int replicas,
-                             const char *cache, tp__executable **executable, tp_error *err)
+/* On the devices with those ids, of which so many are this process'. */
+static tp_status make_on(tp__client *client, const int *id, int ids, int replicas, const char *text,
+                         size_t length, const char *cache, tp__executable **executable,
+                         tp_error *err)
 {
-  if (replicas < 1 || replicas > client->devices)
-    return tp__fail(err, TP_ERR_DEVICE, "%d replicas wanted; %s has %d devices", replicas,
-                    client->platform, client->devices);
-  bool alone = client->all == client->devices;
-  if (!alone && replicas != client->devices)
-    return tp__fail(err, TP_ERR_DEVICE,
-                    "%d replicas wanted; with several processes all %d devices of each take part",
-                    replicas, client->devices);
   tp__executable *x = tp__calloc(1, sizeof *x, err);
   if (x == NULL) return TP_ERR_INTERNAL;
   x->client = client;
   x->replicas = (size_t)replicas;
+  x->joined = ids > replicas;
   tp__buffer options = {0};
-  tp_status status = alone ? tp__compile_options(replicas, client->id, &options, err)
-                           : tp__compile_options(client->all, client->all_id, &options, err);
+  tp_status status = tp__compile_options(ids, id, &options, err);
   if (status == TP_OK) status = make(x, text, length, cache, &options, err);
   tp__buffer_free(&options);
   if (status == TP_OK)
@@ -117,19 +136,32 @@ tp_status tp__executable_new(tp__client *client, const char *text, size_t length
   return status;
 }
 
+tp_status tp__executable_new(tp__client *client, const char *text, size_t length, int replicas,
+                             const char *cache, tp__executable **executable, tp_error *err)
+{
+  if (replicas < 1 || replicas > client->devices)
+    return tp__fail(err, TP_ERR_DEVICE, "%d replicas wanted; %s has %d devices", replicas,
+                    client->platform, client->devices);
+  return make_on(client, client->id, replicas, replicas, text, length, cache, executable, err);
+}
+
+tp_status tp__executable_join(tp__client *client, const char *text, size_t length,
+                              const char *cache, tp__executable **executable, tp_error *err)
+{
+  return make_on(client, client->all_id, client->all, client->devices, text, length, cache,
+                 executable, err);
+}
+
 void tp__executable_free(tp__executable *executable)
 {
   if (executable == NULL) return;
   const tp__pjrt_api *api = executable->client->api;
-  if (executable->executable != NULL) {
+  if (executable->executable != NULL && !executable->client->lost) {
     tp__pjrt_executable_destroy args = {.struct_size = sizeof args,
                                         .executable = executable->executable};
     (void)tp__pjrt_quiet(api, api->executable_destroy(&args));
   }
-  if (executable->loaded != NULL) {
-    tp__pjrt_loaded_destroy args = {.struct_size = sizeof args, .loaded = executable->loaded};
-    (void)tp__pjrt_quiet(api, api->loaded_destroy(&args));
-  }
+  unload(executable);
   free(executable->argument);
   free(executable->result);
   free((void *)executable->argument_list);

@@ -11,6 +11,7 @@ static void pjrt_free(tp__backend *backend)
   tp__pjrt *p = (tp__pjrt *)backend;
   if (p == NULL) return;
   if (p->client != NULL) tp__client_free(p->client);
+  tp__pjrt_part(p);
   if (p->plugin != NULL) tp__plugin_close(p->plugin);
   free(p->cache);
   free(p);
@@ -29,7 +30,7 @@ static tp_status make_client(tp__pjrt *p, const tp__pjrt_options *o, tp_error *e
 {
   tp__client_option count = {.name = "cpu_device_count",
                              .number = o->replicas > 0 ? o->replicas : 1};
-  return tp__client_new(p->plugin, &count, o->virtual_devices ? 1 : 0, &p->client, err);
+  return tp__client_new(p->plugin, &count, o->kind == TP__CLASS_CPU, &p->client, err);
 }
 
 static tp_status count_replicas(tp__pjrt *p, const tp__pjrt_options *o, tp_error *err)
@@ -39,11 +40,30 @@ static tp_status count_replicas(tp__pjrt *p, const tp__pjrt_options *o, tp_error
   if (o->replicas > devices)
     return tp__fail(err, TP_ERR_DEVICE, "replicas: %d are wanted, the device has %d", o->replicas,
                     devices);
-  p->base.replicas = o->replicas > 0 ? o->replicas : devices;
+  p->own = p->base.replicas = o->replicas > 0 ? o->replicas : devices;
+  return TP_OK;
+}
+
+static void describe(tp__pjrt *p)
+{
   p->base.name = tp__client_platform(p->client);
   snprintf(p->base.device, sizeof p->base.device, "%s, %s", tp__client_device_kind(p->client, 0),
            tp__plugin_version(p->plugin));
-  return TP_OK;
+}
+
+/* Of several processes none goes on without the others. */
+static tp_status open_device(tp__pjrt *p, const tp__pjrt_options *o, tp_error *err)
+{
+  tp_status status = TP_OK;
+  if (o->cache != NULL) {
+    p->cache = tp__strdup(o->cache, err);
+    status = p->cache == NULL ? TP_ERR_INTERNAL : TP_OK;
+  }
+  if (status == TP_OK) status = tp__plugin_open(o->plugin, &p->plugin, err);
+  TP__TRY(tp__group_agree(o->group, status, err));
+  if (tp__group_size(o->group) > 1) return tp__pjrt_meet(p, o, err);
+  TP__TRY(make_client(p, o, err));
+  return count_replicas(p, o, err);
 }
 
 tp_status tp__backend_pjrt(const tp__pjrt_options *o, tp__backend **backend, tp_error *err)
@@ -66,17 +86,12 @@ tp_status tp__backend_pjrt(const tp__pjrt_options *o, tp__backend **backend, tp_
       .wait = tp__pjrt_wait,
       .idle = pjrt_idle,
   };
-  tp_status status = TP_OK;
-  if (o->cache != NULL) {
-    p->cache = tp__strdup(o->cache, err);
-    status = p->cache == NULL ? TP_ERR_INTERNAL : TP_OK;
-  }
-  if (status == TP_OK) status = tp__plugin_open(o->plugin, &p->plugin, err);
-  if (status == TP_OK) status = make_client(p, o, err);
-  if (status == TP_OK) status = count_replicas(p, o, err);
-  if (status == TP_OK)
+  tp_status status = open_device(p, o, err);
+  if (status == TP_OK) {
+    describe(p);
     *backend = &p->base;
-  else
+  } else {
     pjrt_free(&p->base);
+  }
   return status;
 }

@@ -131,6 +131,13 @@ typedef struct tp__pjrt_event_args { /* of destroy and await */
   TP__PJRT_ROOM;
 } tp__pjrt_event_args;
 
+typedef struct tp__pjrt_event_is_ready {
+  TP__PJRT_HEAD;
+  tp__pjrt_event *event;
+  bool is_ready; /* out */
+  TP__PJRT_ROOM;
+} tp__pjrt_event_is_ready;
+
 /* ---- key-value store: how processes of one job find each other ---- */
 
 /* Makes an error that a callback returns. */
@@ -513,7 +520,8 @@ typedef struct tp__pjrt_api {
   tp__pjrt_error *(*plugin_initialize)(tp__pjrt_plugin_initialize *args);
   tp__pjrt_error *(*plugin_attributes)(tp__pjrt_plugin_attributes *args);
   tp__pjrt_error *(*event_destroy)(tp__pjrt_event_args *args);
-  tp__pjrt_slot event_is_ready_to_error[2];
+  tp__pjrt_error *(*event_is_ready)(tp__pjrt_event_is_ready *args);
+  tp__pjrt_slot event_error;
   tp__pjrt_error *(*event_await)(tp__pjrt_event_args *args);
   tp__pjrt_slot event_on_ready;
   tp__pjrt_error *(*client_create)(tp__pjrt_client_create *args);

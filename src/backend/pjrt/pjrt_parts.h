@@ -25,6 +25,8 @@ struct tp__client {
   int *all_id; /* of all processes' devices, by process, then id */
   int all;
   int first;                         /* place of our first in all */
+  tp__group *group;                  /* of the processes; may be NULL */
+  bool lost;                         /* one of them is: the plugin's objects are left alone */
   char *platform, *platform_version; /* "cpu", "tpu", "cuda"; for people, may have several lines */
   /* Buffers and events come and go thousands of times a step; their small structs are reused. */
   pthread_mutex_t lock;

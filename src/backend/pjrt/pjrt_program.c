@@ -51,7 +51,7 @@ static tp_status check_memory(const tp__program *p, const tp__compile_options *o
   return tp__fail(
       err, TP_ERR_DEVICE,
       "a batch of %lld, %lld on each of %d replicas, needs %s on a device, there are %s",
-      (long long)p->batch, (long long)p->rows, p->pjrt->base.replicas, tp__bytes_text(a, need),
+      (long long)p->batch, (long long)p->rows, p->pjrt->own, tp__bytes_text(a, need),
       tp__bytes_text(b, limit));
 }
 
@@ -62,9 +62,9 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
                                tp_error *err)
 {
   tp__pjrt *pjrt = p->pjrt;
-  p->rows = tp__hlo_rows(p->batch, pjrt->base.replicas, parts);
+  p->rows = tp__hlo_rows(p->batch, pjrt->own, parts);
   tp__hlo_options how = {.rows = p->rows,
-                         .replicas = pjrt->base.replicas,
+                         .replicas = p->joined ? pjrt->base.replicas : pjrt->own,
                          .local_statistics = options->local_statistics,
                          .bf16 = options->bf16,
                          .byte_input = options->byte_input,
@@ -76,20 +76,22 @@ static tp_status compile_parts(tp__program *p, const tp__graph *graph,
   p->executable = NULL;
   TP__TRY(tp__hlo_write(graph, &how, &p->module, err));
   tp_error why;
-  tp_status status =
-      tp__executable_new(pjrt->client, (const char *)p->module.text.data, p->module.text.size,
-                         pjrt->base.replicas, pjrt->cache, &p->executable, &why);
+  const char *text = (const char *)p->module.text.data;
+  tp_status status = p->joined ? tp__executable_join(pjrt->client, text, p->module.text.size,
+                                                     pjrt->cache, &p->executable, &why)
+                               : tp__executable_new(pjrt->client, text, p->module.text.size,
+                                                    pjrt->own, pjrt->cache, &p->executable, &why);
   if (status != TP_OK) {
     *too_large = tp__pjrt_out_of_memory(&why);
     return tp__fail(err, status, "a batch of %lld, %lld on each of %d replicas: %s",
-                    (long long)p->batch, (long long)p->rows, pjrt->base.replicas, why.text);
+                    (long long)p->batch, (long long)p->rows, pjrt->own, why.text);
   }
   p->info.parts = parts;
   return check_memory(p, options, too_large, err);
 }
 
 /* More parts until it fits, when that was left to us and can be; the same numbers within rounding.
- */
+ * All processes take the same. */
 static tp_status compile_to_fit(tp__program *p, const tp__graph *graph,
                                 const tp__compile_options *options, tp_error *err)
 {
@@ -99,6 +101,7 @@ static tp_status compile_to_fit(tp__program *p, const tp__graph *graph,
     bool too_large = false;
     tp_error why;
     tp_status status = compile_parts(p, graph, options, parts, &too_large, &why);
+    status = tp__group_agree_or_mend(p->pjrt->base.group, status, &too_large, &why);
     if (status == TP_OK) return TP_OK;
     bool more = too_large && divides && options->accumulate == 0 && parts < p->rows &&
                 parts * 2 <= PARTS_MAX;
@@ -119,7 +122,7 @@ static tp_status compile_to_fit(tp__program *p, const tp__graph *graph,
 static tp_status make_places(tp__program *p, tp_error *err)
 {
   const tp__hlo_module *m = &p->module;
-  size_t replicas = (size_t)p->pjrt->base.replicas, largest = 0;
+  size_t replicas = (size_t)p->pjrt->own, largest = 0;
   p->entry = tp__calloc(m->n_arguments, sizeof *p->entry, err);
   p->feed = tp__calloc(m->n_arguments, sizeof *p->feed, err);
   p->fetch = tp__calloc(m->n_results, sizeof *p->fetch, err);
@@ -149,6 +152,13 @@ static void describe(tp__program *p, const tp__graph *graph)
   p->info.chunk = (int)(p->rows / p->info.parts);
 }
 
+static bool has_joints(const tp__graph *graph)
+{
+  for (int32_t v = 0; v < graph->count; v++)
+    if (tp__op_is_joint(graph->node[v].op)) return true;
+  return false;
+}
+
 tp_status tp__pjrt_compile(tp__backend *backend, const tp__graph *graph, tp__state *state,
                            const tp__compile_options *options, tp__program **program, tp_error *err)
 {
@@ -159,8 +169,10 @@ tp_status tp__pjrt_compile(tp__backend *backend, const tp__graph *graph, tp__sta
   p->state = state;
   p->batch = options->batch;
   p->steps = options->steps > 1 ? options->steps : 1;
+  p->joined = tp__group_size(backend->group) > 1 && has_joints(graph);
   tp_status status = compile_to_fit(p, graph, options, err);
   if (status == TP_OK) status = make_places(p, err);
+  status = tp__group_agree(backend->group, status, err);
   if (status == TP_OK) {
     tp__buffer_free(&p->module.text);
     describe(p, graph);

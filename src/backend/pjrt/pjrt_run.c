@@ -1,18 +1,15 @@
-/* pjrt_run - one run: rows to the replicas, the program, results back; see pjrt_state.h
+/* pjrt_run - one run: rows to the replicas of this process, the program, results back; see
+ * pjrt_state.h
  *
  * n examples are spread evenly: the first replicas have one more where it does not divide. What is
- * missing to a replica's rows is zeros, which the program knows how many of (`valid`).
+ * missing to a replica's rows is zeros, which the program knows how many of (`valid`). With several
+ * processes each has its share of the examples (tp__group_rows), in the end replica by replica the
+ * same as if one had them all.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "pjrt_state.h"
-
-tp__share tp__share_of(int64_t n, int replicas, int replica)
-{
-  int64_t base = n / replicas, more = n % replicas;
-  return (tp__share){replica * base + (replica < more ? replica : more), base + (replica < more)};
-}
 
 static size_t row_bytes(const tp__hlo_port *p)
 {
@@ -88,8 +85,8 @@ tp_status tp__pjrt_lend(const tp__program *p, size_t argument, int replica,
 static tp_status send_arguments(tp__program *p, int64_t n, tp_error *err)
 {
   const tp__hlo_module *m = &p->module;
-  for (int d = 0; d < p->pjrt->base.replicas; d++) {
-    tp__share share = tp__share_of(n, p->pjrt->base.replicas, d);
+  for (int d = 0; d < p->pjrt->own; d++) {
+    tp__share share = tp__share_of(n, p->pjrt->own, d);
     int32_t valid = (int32_t)share.count;
     for (size_t a = 0; a < m->n_arguments; a++) {
       const tp__hlo_port *port = &m->argument[a];
@@ -111,7 +108,7 @@ static tp_status send_arguments(tp__program *p, int64_t n, tp_error *err)
 void tp__free_inputs(tp__program *p)
 {
   const tp__hlo_module *m = &p->module;
-  for (size_t i = 0; i < (size_t)p->pjrt->base.replicas * m->n_arguments; i++) {
+  for (size_t i = 0; i < (size_t)p->pjrt->own * m->n_arguments; i++) {
     if (m->argument[i % m->n_arguments].kind != TP__HLO_PARAM)
       tp__device_buffer_free(p->argument[i]);
     p->argument[i] = NULL;
@@ -124,7 +121,7 @@ void tp__free_inputs(tp__program *p)
 void tp__take_assigned(tp__program *p)
 {
   const tp__hlo_module *m = &p->module;
-  for (int d = 0; d < p->pjrt->base.replicas; d++) {
+  for (int d = 0; d < p->pjrt->own; d++) {
     for (size_t r = 0; r < m->n_results; r++) {
       if (m->result[r].kind != TP__HLO_ASSIGNED) continue;
       size_t entry = p->entry[(size_t)m->result[r].param];
@@ -160,8 +157,8 @@ static tp_status start_read(tp__program *p, size_t r, int replica, tp__share sha
 /* Values of whole batches are the same on all replicas: the first one's are read. */
 static tp_status start_reads(tp__program *p, int64_t n, tp__pending *pending, tp_error *err)
 {
-  for (int d = 0; d < p->pjrt->base.replicas; d++) {
-    tp__share share = tp__share_of(n, p->pjrt->base.replicas, d);
+  for (int d = 0; d < p->pjrt->own; d++) {
+    tp__share share = tp__share_of(n, p->pjrt->own, d);
     for (size_t r = 0; r < p->module.n_results; r++) {
       bool wanted =
           p->fetch[r] != NULL && (p->module.result[r].per_example ? share.count > 0 : d == 0);
@@ -184,7 +181,7 @@ static void pending_free(tp__pending *x)
 
 static tp_status pending_new(tp__program *p, tp__pending **pending, tp_error *err)
 {
-  size_t replicas = (size_t)p->pjrt->base.replicas, all = replicas * p->module.n_results;
+  size_t replicas = (size_t)p->pjrt->own, all = replicas * p->module.n_results;
   tp__pending *x = tp__calloc(1, sizeof *x, err);
   if (x == NULL) return TP_ERR_INTERNAL;
   x->pjrt = p->pjrt;
@@ -205,7 +202,7 @@ tp_status tp__pjrt_wait(tp__pending *x, tp_error *err)
   if (x->call != NULL) return tp__steps_wait(x, err);
   tp_status status = TP_OK;
   tp_error late;
-  for (size_t i = 0; i < x->n_arrivals + (size_t)x->pjrt->base.replicas; i++) {
+  for (size_t i = 0; i < x->n_arrivals + (size_t)x->pjrt->own; i++) {
     tp__arrival *a = i < x->n_arrivals ? &x->arrival[i] : NULL;
     tp_status s = tp__event_wait(a != NULL ? a->event : x->done[i - x->n_arrivals], &late);
     if (s != TP_OK && status == TP_OK) {
@@ -233,22 +230,38 @@ void tp__run_ended(tp__pjrt *pjrt)
 
 static void keep_results(tp__program *p, tp__pending *x)
 {
-  x->n_fetched = (size_t)p->pjrt->base.replicas * p->module.n_results;
+  x->n_fetched = (size_t)p->pjrt->own * p->module.n_results;
   for (size_t i = 0; i < x->n_fetched; i++) {
     x->fetched[i] = p->result[i];
     p->result[i] = NULL;
   }
 }
 
+/* Whether a program has to come after what another one does to the state. Steps that wait are begun
+ * for nothing less: of several processes some run a program that others don't need just now. */
+static bool reads_from(const tp__program *p, const tp__program *other)
+{
+  const tp__hlo_module *m = &other->module;
+  if (p == other) return false;
+  for (size_t r = 0; r < m->n_results; r++) {
+    if (m->result[r].kind != TP__HLO_ASSIGNED) continue;
+    size_t entry = other->entry[(size_t)m->result[r].param];
+    for (size_t a = 0; a < p->module.n_arguments; a++)
+      if (p->module.argument[a].kind == TP__HLO_PARAM && p->entry[a] == entry) return true;
+  }
+  return false;
+}
+
 tp_status tp__pjrt_submit(tp__program *p, const tp__feed *feed, size_t n_feeds, tp__fetch *fetch,
                           size_t n_fetches, int64_t n, tp__pending **pending, tp_error *err)
 {
-  if (n < 1 || n > p->batch)
+  if (n < (p->joined ? 0 : 1) || n > p->batch)
     return tp__fail(err, TP_ERR_INTERNAL, "a run of %lld examples: the program takes 1 to %lld",
                     (long long)n, (long long)p->batch);
   TP__TRY(bind_feeds(p, feed, n_feeds, err));
   TP__TRY(bind_fetches(p, fetch, n_fetches, err));
-  if (p->state->filling != NULL && p->state->filling != p) TP__TRY(tp__steps_flush(p->state, err));
+  if (p->state->filling != NULL && reads_from(p, p->state->filling))
+    TP__TRY(tp__steps_flush(p->state, err));
   if (p->steps > 1) return tp__steps_submit(p, n, pending, err);
   tp__pending *x = NULL;
   TP__TRY(pending_new(p, &x, err));

@@ -15,8 +15,8 @@ static void forget(tp__resident *r, int replicas)
 /* The same numbers on every replica, in the place of those that were there. */
 static tp_status send(tp__pjrt *pjrt, tp__resident *r, const void *data, tp_error *err)
 {
-  forget(r, pjrt->base.replicas);
-  for (int d = 0; d < pjrt->base.replicas; d++) {
+  forget(r, pjrt->own);
+  for (int d = 0; d < pjrt->own; d++) {
     tp_status status =
         tp__device_buffer_new(pjrt->client, d, TP__F32, &r->shape, data, &r->buffer[d], err);
     if (status != TP_OK) return tp__at(err, status, "parameter %s", r->name);
@@ -32,7 +32,7 @@ static tp_status add_entry(tp__state *s, const tp__tensor *t, tp_error *err)
                     tp__dtype_name(t->dtype));
   r->shape = t->shape;
   r->name = tp__strdup(t->name, err);
-  r->buffer = tp__calloc((size_t)s->pjrt->base.replicas, sizeof(tp__device_buffer *), err);
+  r->buffer = tp__calloc((size_t)s->pjrt->own, sizeof(tp__device_buffer *), err);
   if (r->name == NULL || r->buffer == NULL) return TP_ERR_INTERNAL;
   return send(s->pjrt, r, t->data, err);
 }
@@ -47,6 +47,7 @@ tp_status tp__pjrt_state_new(tp__backend *backend, const tp__tensors *initial, t
   tp_status status = s->entry == NULL ? TP_ERR_INTERNAL : TP_OK;
   for (size_t i = 0; i < initial->count && status == TP_OK; i++)
     status = add_entry(s, &initial->item[i], err);
+  status = tp__group_agree(backend->group, status, err);
   if (status == TP_OK)
     *state = s;
   else
@@ -58,7 +59,7 @@ void tp__pjrt_state_free(tp__state *s)
 {
   if (s == NULL) return;
   for (size_t i = 0; i < s->count; i++) {
-    forget(&s->entry[i], s->pjrt->base.replicas);
+    forget(&s->entry[i], s->pjrt->own);
     free(s->entry[i].buffer);
     free(s->entry[i].name);
   }

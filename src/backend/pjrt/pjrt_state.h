@@ -12,10 +12,18 @@
 #include "pjrt.h"
 #include "stablehlo.h"
 
+/* What processes that train together share beside their group; see pjrt_group.c. */
+typedef struct tp__meeting {
+  tp__peers peers;
+  struct tp__kv_server *server; /* of process 0 */
+} tp__meeting;                  /* born zeroed */
+
 typedef struct tp__pjrt {
   tp__backend base; /* first: a backend is one of these */
   tp__plugin *plugin;
   tp__client *client;
+  tp__meeting meeting;
+  int own;     /* replicas of this process; all loops over replicas are over these */
   char *cache; /* may be NULL */
   const tp__log *log;
   int in_flight;     /* runs that were submitted and not waited for */
@@ -76,6 +84,7 @@ struct tp__program {
   tp__executable *executable;
   tp__hlo_module module; /* its ports; the text is gone */
   int64_t batch, rows;   /* the most of a run; of one replica */
+  bool joined;           /* it runs on the replicas of all processes */
   size_t *entry;         /* [arguments]: a parameter's place in the state */
   const void **feed;     /* [arguments]: of the run being submitted */
   void **fetch;          /* [results] */
@@ -98,6 +107,11 @@ tp_status tp__pjrt_state_read(tp__state *state, tp__tensors *into, tp_error *err
 tp_status tp__pjrt_state_find(const tp__state *state, const char *name, const tp__shape *shape,
                               size_t *entry, tp_error *err) TP_CHECKED;
 
+/* pjrt_group.c: several processes */
+/* Makes the client of this process, and sees that all have the same devices. */
+tp_status tp__pjrt_meet(tp__pjrt *pjrt, const tp__pjrt_options *options, tp_error *err) TP_CHECKED;
+void tp__pjrt_part(tp__pjrt *pjrt); /* after the client is gone */
+
 /* pjrt_program.c */
 tp_status tp__pjrt_compile(tp__backend *backend, const tp__graph *graph, tp__state *state,
                            const tp__compile_options *options, tp__program **program,
@@ -117,8 +131,14 @@ tp_status tp__steps_places(tp__program *program, tp_error *err) TP_CHECKED;
 typedef struct tp__share {
   int64_t first, count;
 } tp__share;
-/* A replica's rows of n. */
-tp__share tp__share_of(int64_t n, int replicas, int replica);
+/* A replica's rows of n; see tp__group_rows. */
+static inline tp__share tp__share_of(int64_t n, int replicas, int replica)
+{
+  tp__share s;
+  tp__group_rows(replica, replicas, 1, n, &s.first, &s.count);
+  s.count -= s.first;
+  return s;
+}
 /* A parameter's buffer, which stays the state's. */
 tp_status tp__pjrt_lend(const tp__program *program, size_t argument, int replica,
                         tp__device_buffer **buffer, tp_error *err) TP_CHECKED;

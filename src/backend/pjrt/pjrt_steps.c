@@ -26,7 +26,7 @@ tp_status tp__steps_places(tp__program *p, tp_error *err)
     const tp__hlo_port *port = &m->argument[a];
     if (port->kind != TP__HLO_INPUT && port->kind != TP__HLO_VALID) continue;
     size_t bytes = tp__shape_elements(&port->shape, 0) * tp__dtype_size(port->dtype);
-    p->staging[a] = tp__calloc_aligned((size_t)p->pjrt->base.replicas * bytes, 1, err);
+    p->staging[a] = tp__calloc_aligned((size_t)p->pjrt->own * bytes, 1, err);
     if (p->staging[a] == NULL) return TP_ERR_INTERNAL;
   }
   return TP_OK;
@@ -37,7 +37,7 @@ tp_status tp__steps_places(tp__program *p, tp_error *err)
 static void call_free(tp__call *c)
 {
   if (c == NULL) return;
-  size_t all = (size_t)c->program->pjrt->base.replicas * c->program->module.n_results;
+  size_t all = (size_t)c->program->pjrt->own * c->program->module.n_results;
   for (size_t i = 0; i < all; i++) {
     if (c->output != NULL) free(c->output[i]);
     if (c->fetched != NULL) tp__device_buffer_free(c->fetched[i]);
@@ -50,7 +50,7 @@ static void call_free(tp__call *c)
 
 static tp_status call_new(tp__program *p, tp__call **call, tp_error *err)
 {
-  size_t replicas = (size_t)p->pjrt->base.replicas, all = replicas * p->module.n_results;
+  size_t replicas = (size_t)p->pjrt->own, all = replicas * p->module.n_results;
   tp__call *c = tp__calloc(1, sizeof *c, err);
   if (c == NULL) return TP_ERR_INTERNAL;
   c->program = p;
@@ -69,7 +69,7 @@ static tp_status call_new(tp__program *p, tp__call **call, tp_error *err)
 static void stage_input(tp__program *p, size_t a, int replica, int slot, int64_t n)
 {
   const tp__hlo_port *port = &p->module.argument[a];
-  tp__share share = tp__share_of(n, p->pjrt->base.replicas, replica);
+  tp__share share = tp__share_of(n, p->pjrt->own, replica);
   size_t bytes = step_bytes(p, port);
   char *to = p->staging[a] + ((size_t)replica * (size_t)p->steps + (size_t)slot) * bytes;
   if (port->kind == TP__HLO_VALID) {
@@ -106,7 +106,7 @@ static tp_status send_arguments(tp__program *p, const tp__call *c, tp_error *err
 {
   const tp__hlo_module *m = &p->module;
   int32_t count = c->filled;
-  for (int d = 0; d < p->pjrt->base.replicas; d++) {
+  for (int d = 0; d < p->pjrt->own; d++) {
     for (size_t a = 0; a < m->n_arguments; a++) {
       const tp__hlo_port *port = &m->argument[a];
       tp__device_buffer **at = &p->argument[(size_t)d * m->n_arguments + a];
@@ -127,7 +127,7 @@ static tp_status send_arguments(tp__program *p, const tp__call *c, tp_error *err
 static tp_status start_reads(tp__program *p, tp__call *c, tp_error *err)
 {
   const tp__hlo_module *m = &p->module;
-  for (int d = 0; d < p->pjrt->base.replicas; d++) {
+  for (int d = 0; d < p->pjrt->own; d++) {
     for (size_t r = 0; r < m->n_results; r++) {
       const tp__hlo_port *port = &m->result[r];
       size_t i = (size_t)d * m->n_results + r;
@@ -147,7 +147,7 @@ static tp_status start_reads(tp__program *p, tp__call *c, tp_error *err)
 static tp_status begin(tp__program *p, tp_error *err)
 {
   tp__call *c = p->call;
-  size_t all = (size_t)p->pjrt->base.replicas * p->module.n_results;
+  size_t all = (size_t)p->pjrt->own * p->module.n_results;
   p->call = NULL;
   p->state->filling = NULL;
   c->begun = true;
@@ -170,7 +170,7 @@ static tp_status begin(tp__program *p, tp_error *err)
 static void end(tp__call *c)
 {
   const tp__program *p = c->program;
-  size_t replicas = (size_t)p->pjrt->base.replicas, all = replicas * (p->module.n_results + 1);
+  size_t replicas = (size_t)p->pjrt->own, all = replicas * (p->module.n_results + 1);
   tp_error late;
   for (size_t i = 0; i < all; i++) {
     tp_status status = tp__event_wait(c->event[i], &late);
@@ -194,7 +194,7 @@ tp_status tp__steps_submit(tp__program *p, int64_t n, tp__pending **pending, tp_
   tp__call *c = p->call;
   TP__TRY(pending_new(p, c, n, pending, err));
   for (size_t a = 0; a < p->n_staging; a++)
-    for (int d = 0; p->staging[a] != NULL && d < p->pjrt->base.replicas; d++)
+    for (int d = 0; p->staging[a] != NULL && d < p->pjrt->own; d++)
       stage_input(p, a, d, c->filled, n);
   c->filled++;
   c->runs++;
@@ -210,8 +210,8 @@ static void take_rows(const tp__pending *x)
 {
   const tp__program *p = x->call->program;
   const tp__hlo_module *m = &p->module;
-  for (int d = 0; d < p->pjrt->base.replicas; d++) {
-    tp__share share = tp__share_of(x->n, p->pjrt->base.replicas, d);
+  for (int d = 0; d < p->pjrt->own; d++) {
+    tp__share share = tp__share_of(x->n, p->pjrt->own, d);
     for (size_t r = 0; r < m->n_results; r++) {
       const char *from = x->call->output[(size_t)d * m->n_results + r];
       if (from == NULL || x->place[r] == NULL) continue;

@@ -41,6 +41,8 @@ typedef struct tp__search {
                        environment's variables */
   bool tpu, gpu;    /* what is looked for */
   double seconds;   /* that one candidate may take to answer */
+  bool slice;       /* this is one of several processes: a TPU would wait for all of them, and is
+                       taken without a try */
 } tp__search;
 
 /* Looks where JAX looks: environment (TPU_LIBRARY_PATH, PJRT_NAMES_AND_LIBRARY_PATHS), Python's
@@ -51,7 +53,7 @@ tp_status tp__candidates_search(const tp__search *search, tp__candidates *found,
 /* On this machine, both classes. */
 tp_status tp__candidates_find(double seconds, tp__candidates *found, tp_error *err) TP_CHECKED;
 /* The one at a path, of any kind. */
-tp_status tp__candidates_probe(const char *path, double seconds, tp__candidates *found,
+tp_status tp__candidates_probe(const char *path, double seconds, bool slice, tp__candidates *found,
                                tp_error *err) TP_CHECKED;
 void tp__candidates_free(tp__candidates *found);
 /* The first usable one, or NULL. */

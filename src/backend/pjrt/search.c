@@ -72,7 +72,7 @@ static tp_status search_tpu(const tp__search *s, tp__candidates *found, tp_error
                         err);
   else
     status = add(found, TP__CLASS_TPU, path, &c, err);
-  if (status == TP_OK && c != NULL) status = tp__probe(c, false, s->seconds, err);
+  if (status == TP_OK && c != NULL && !s->slice) status = tp__probe(c, false, s->seconds, err);
   if (status == TP_OK && c != NULL && c->reason != NULL) status = explain_tpu(s->root, c, err);
   if (tp__tpu_chips(s->root) > 0) mark_there(found, first);
   tp__paths_free(&plugins);
@@ -126,14 +126,15 @@ tp_status tp__candidates_find(double seconds, tp__candidates *found, tp_error *e
   return tp__candidates_search(&here, found, err);
 }
 
-tp_status tp__candidates_probe(const char *path, double seconds, tp__candidates *found,
+tp_status tp__candidates_probe(const char *path, double seconds, bool slice, tp__candidates *found,
                                tp_error *err)
 {
   const char *name = strrchr(path, '/');
   bool tpu = strncmp(name != NULL ? name + 1 : path, "libtpu", 6) == 0;
   tp__candidate *c = NULL;
   tp_status status = add(found, tpu ? TP__CLASS_TPU : TP__CLASS_GPU, path, &c, err);
-  if (status == TP_OK) status = tp__probe(c, tpu && tp__tpu_chips("") == 0, seconds, err);
+  if (status == TP_OK && !(tpu && slice))
+    status = tp__probe(c, tpu && tp__tpu_chips("") == 0, seconds, err);
   if (status == TP_OK && tpu && c->reason != NULL) status = explain_tpu("", c, err);
   if (status != TP_OK) tp__candidates_free(found);
   return status;

@@ -43,6 +43,7 @@ SLOT(error_code, PJRT_Error_GetCode);
 SLOT(plugin_initialize, PJRT_Plugin_Initialize);
 SLOT(plugin_attributes, PJRT_Plugin_Attributes);
 SLOT(event_destroy, PJRT_Event_Destroy);
+SLOT(event_is_ready, PJRT_Event_IsReady);
 SLOT(event_await, PJRT_Event_Await);
 SLOT(client_create, PJRT_Client_Create);
 SLOT(client_destroy, PJRT_Client_Destroy);
@@ -139,6 +140,10 @@ FIELD(tp__pjrt_event_args, event, PJRT_Event_Destroy_Args, event);
 BLOCK(tp__pjrt_event_args, PJRT_Event_Destroy_Args);
 FIELD(tp__pjrt_event_args, event, PJRT_Event_Await_Args, event);
 BLOCK(tp__pjrt_event_args, PJRT_Event_Await_Args);
+HEAD(tp__pjrt_event_is_ready, PJRT_Event_IsReady_Args);
+FIELD(tp__pjrt_event_is_ready, event, PJRT_Event_IsReady_Args, event);
+FIELD(tp__pjrt_event_is_ready, is_ready, PJRT_Event_IsReady_Args, is_ready);
+BLOCK(tp__pjrt_event_is_ready, PJRT_Event_IsReady_Args);
 
 /* ---- key-value store ---- */
 HEAD(tp__pjrt_kv_get, PJRT_KeyValueGetCallback_Args);

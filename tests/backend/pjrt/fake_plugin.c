@@ -1,9 +1,10 @@
 /* fake_plugin - a PJRT plugin without devices, for the tests of opening, probing and cleaning up.
  *
  * The environment variable TEPAL_FAKE says how it opens; unset, it is a TPU v3 with two cores of 16
- * GB. It compiles anything, and a run gives a copy of each replica's first argument. It counts its
- * objects: tepal_fake_live says how many of each sort live. tepal_fake_fail_at(n) lets the n-th
- * call from now on fail (0: none), tepal_fake_calls says how many there have been since.
+ * GB ("frozen": one that never ends what it has begun). It compiles anything, and a run gives a
+ * copy of each replica's first argument. It counts its objects: tepal_fake_live says how many of
+ * each sort live. tepal_fake_fail_at(n) lets the n-th call from now on fail (0: none),
+ * tepal_fake_calls says how many there have been since.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -365,6 +366,12 @@ static tp__pjrt_error *event_await(tp__pjrt_event_args *args)
   return NULL;
 }
 
+static tp__pjrt_error *event_is_ready(tp__pjrt_event_is_ready *args)
+{
+  args->is_ready = !fakes("frozen");
+  return NULL;
+}
+
 static tp__pjrt_error *event_destroy(tp__pjrt_event_args *args)
 {
   end(EVENTS, args->event);
@@ -522,6 +529,7 @@ const tp__pjrt_api *GetPjrtApi(void)
       .description_process_index = process,
       .description_kind = kind,
       .device_memory_stats = memory_stats,
+      .event_is_ready = event_is_ready,
       .event_await = event_await,
       .event_destroy = event_destroy,
       .buffer_from_host = from_host,

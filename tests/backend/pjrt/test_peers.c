@@ -2,6 +2,7 @@
  * plugins do (puts its own value, waits for those of all) and also what must be refused. Devices of
  * all processes are counted the same way by each. The CUDA plugin takes the same options and
  * callbacks. */
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 enum { PROCESSES = 4 };
 
 static const char *fake;
+static void (*fake_live)(int now[7]);
 static const tp__kv_secret secret = {.size = 20, .bytes = "a secret for a test."};
 
 static tp__kv_server *serve(char address[32])
@@ -39,10 +41,7 @@ static int join(const char *address, int rank)
     if (tp__client_join(plugin, NULL, 0, &peers, &client, &err) == TP_OK) {
       good = tp__client_devices(client) == 2 && tp__client_all_devices(client) == 2 * PROCESSES &&
              tp__client_first_replica(client) == 2 * rank;
-      /* All devices of a process take part. */
-      good = good && tp__executable_new(client, "m", 1, 1, NULL, &x, &err) == TP_ERR_DEVICE &&
-             strstr(err.text, "all 2 devices") != NULL &&
-             tp__executable_new(client, "m", 1, 2, NULL, &x, &err) == TP_OK;
+      good = good && tp__executable_join(client, "m", 1, NULL, &x, &err) == TP_OK;
     }
   }
   if (!good) fprintf(stderr, "process %d: %s\n", rank, err.text);
@@ -101,6 +100,46 @@ static void test_no_store(void **state)
   unsetenv("TEPAL_FAKE");
 }
 
+/* A group that is whole until it is asked the third time. */
+static tp_status lost(tp__group *group, tp_error *err)
+{
+  if (++group->local < 3) return TP_OK;
+  return tp__fail(err, TP_ERR_OUTPUT, "process 1 of 2: disk full");
+}
+
+/* The device would wait for ever for a process that is lost: who waits for it gets that process'
+ * failure, and all that the device holds is left to it, for letting go could wait as well. */
+static void test_lost(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  tp__plugin *plugin = NULL;
+  tp__client *client = NULL;
+  tp__device_buffer *buffer = NULL;
+  tp__event *event[2] = {NULL, NULL};
+  const float data[4] = {0};
+  float back[4];
+  int before[7], after[7];
+  tp__group group = {.size = 2, .lost = lost};
+  const tp__peers peers = {.rank = 0, .count = 2, .group = &group};
+  setenv("TEPAL_FAKE", "frozen", 1);
+  assert_ok(tp__plugin_open(fake, &plugin, &err));
+  assert_ok(tp__client_join(plugin, NULL, 0, &peers, &client, &err));
+  assert_ok(tp__device_buffer_new(client, 0, TP__F32, &(tp__shape){1, {4}}, data, &buffer, &err));
+  for (int i = 0; i < 2; i++)
+    assert_ok(tp__device_buffer_read(buffer, back, sizeof back, &event[i], &err));
+  fake_live(before);
+  assert_fails(tp__event_wait(event[0], &err), TP_ERR_OUTPUT, "process 1 of 2: disk full");
+  assert_fails(tp__event_wait(event[1], &err), TP_ERR_DEVICE, "any more");
+  assert_int_equal(group.local, 3);
+  tp__device_buffer_free(buffer);
+  tp__client_free(client);
+  tp__plugin_close(plugin);
+  fake_live(after);
+  assert_memory_equal(before, after, sizeof before);
+  unsetenv("TEPAL_FAKE");
+}
+
 /* Without a GPU it fails as it does alone, not because of what it was given. */
 static void test_cuda(void **state)
 {
@@ -128,9 +167,13 @@ int main(int argc, char **argv)
 {
   if (argc != 3) return 2;
   fake = argv[1];
+  void *library = dlopen(fake, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return 2;
+  *(void **)&fake_live = dlsym(library, "tepal_fake_live");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_join),
       cmocka_unit_test(test_no_store),
+      cmocka_unit_test(test_lost),
       cmocka_unit_test(test_cuda),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

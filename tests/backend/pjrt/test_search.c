@@ -262,7 +262,7 @@ static void test_failures(void **state)
     tp__candidates_free(&found);
     /* The same plugin by its path. */
     char *path = in_root("/usr/lib/python3/dist-packages/libtpu/libtpu.so");
-    assert_ok(tp__candidates_probe(path, search.seconds, &found, &err));
+    assert_ok(tp__candidates_probe(path, search.seconds, false, &found, &err));
     assert_int_equal(found.count, 1);
     REASON(found, 0, failure[i].part);
     tp__candidates_free(&found);
@@ -386,7 +386,7 @@ static void test_real(void **state)
     const char *path = NULL;
     need_plugin(path, real[i].name);
     if (!real[i].usable && (tp__tpu_chips("") > 0 || tp__gpu_nodes(""))) continue;
-    assert_ok(tp__candidates_probe(path, 30, &found, &err));
+    assert_ok(tp__candidates_probe(path, 30, false, &found, &err));
     assert_int_equal(found.count, 1);
     if (real[i].usable) {
       assert_null(found.item[0].reason);
