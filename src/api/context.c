@@ -166,18 +166,3 @@ tp_status tp_pretrained_get(tp_context *c, const char *name, char **path, tp_err
 {
   return tp__pretrained_get(name, c->cache, &c->log, path, error);
 }
-
-tp_status tp__weights_find(tp_context *c, const char *weights, const char *model, char **path,
-                           bool *pretrained, tp_error *err)
-{
-  *path = NULL;
-  *pretrained = false;
-  if (strcmp(weights, "none") == 0) return TP_OK;
-  if (strcmp(weights, "imagenet") == 0) {
-    *pretrained = true;
-    return tp__pretrained_get(model, c->cache, &c->log, path, err);
-  }
-  TP__TRY(tp__pretrained_recognize(weights, model, pretrained, err));
-  *path = tp__strdup(weights, err);
-  return *path == NULL ? TP_ERR_INTERNAL : TP_OK;
-}

@@ -40,10 +40,4 @@ tp_status tp__context_group(tp_context *context, tp_error *err) TP_CHECKED;
 /* Errors: TP_ERR_USAGE: this process is one of several, which would all do that job. */
 tp_status tp__context_alone(const char *job, tp_error *err) TP_CHECKED;
 
-/* Fills *path with the file to load weights from for "imagenet", a file or "none" (NULL), fetching
- * a pretrained one; *pretrained: it is the network's official file, whose statistics are special.
- * Returns: caller frees *path. */
-tp_status tp__weights_find(tp_context *context, const char *weights, const char *model, char **path,
-                           bool *pretrained, tp_error *err) TP_CHECKED;
-
 #endif

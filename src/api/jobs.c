@@ -4,12 +4,42 @@
 #include <string.h>
 
 #include "context.h"
+#include "model/weights.h"
 #include "options.h"
 #include "prepare/prepare.h"
 #include "run_files.h"
 #include "train/answers.h"
 
 /* ---- training ---- */
+
+struct source {
+  tp_context *context;
+  const char *model;
+};
+
+/* Of several processes the first one fetches, the others find the file in the cache then. */
+static tp_status fetch_weights(void *user, char **path, tp_error *err)
+{
+  const struct source *s = user;
+  tp_context *c = s->context;
+  bool first = tp__group_rank(c->group) == 0;
+  tp_status status = first ? tp_pretrained_get(c, s->model, path, err) : TP_OK;
+  status = tp__group_agree(c->group, status, err);
+  return status == TP_OK && !first ? tp_pretrained_get(c, s->model, path, err) : status;
+}
+
+/* What is wrong with the weights that were named; where they are fetched from. */
+static tp_status choose_weights(const tp_train_options *o, tp__fit_options *fo, tp_error *err)
+{
+  if (strcmp(o->weights, "none") == 0) return TP_OK;
+  if (strcmp(o->weights, "imagenet") != 0) {
+    fo->weights = o->weights;
+    return tp__pretrained_recognize(o->weights, o->model, &fo->pretrained, err);
+  }
+  fo->fetch = fetch_weights;
+  fo->pretrained = true;
+  return tp__pretrained_check(o->model, err);
+}
 
 /* Of several processes the first one writes the files and tells how it goes. */
 static tp_status fit_here(tp_context *c, const tp_train_options *o, bool resume,
@@ -19,23 +49,18 @@ static tp_status fit_here(tp_context *c, const tp_train_options *o, bool resume,
   bool first = tp__group_rank(c->group) == 0;
   tp__job job = c->job;
   tp__observer observer = {0};
-  tp__fit_options fo = {.train = o, .resume = resume, .observer = &observer};
+  struct source source = {c, o->model};
+  tp__fit_options fo = {.train = o, .resume = resume, .observer = &observer, .user = &source};
   if (first) {
     tp__run_files_open(&files, o, resume, &c->log);
     job.log = &files.both;
     observer = tp__run_files_observer(&files);
   }
-  char *weights = NULL;
   tp__backend *backend = NULL;
   tp_status status = tp__context_backend(c, &backend, error);
-  if (status == TP_OK && first && !resume)
-    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
-  status = tp__group_agree(c->group, status, error); /* the others find them in the cache now */
-  if (status == TP_OK && !first && !resume)
-    status = tp__weights_find(c, o->weights, o->model, &weights, &fo.pretrained, error);
-  fo.weights = weights;
+  if (status == TP_OK && !resume) status = choose_weights(o, &fo, error);
+  status = tp__group_agree(c->group, status, error);
   if (status == TP_OK) status = tp__fit(&job, backend, &fo, result, error);
-  free(weights);
   return first ? tp__run_files_close(&files, status, error) : status;
 }
 

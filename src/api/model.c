@@ -43,12 +43,29 @@ static tp_status load(tp_model *m, const char *path, bool skip_head, tp_error *e
   return status;
 }
 
+/* Fills *path with the file to load weights from for "imagenet", a file or "none" (NULL), fetching
+ * a pretrained one; *pretrained: it is the network's official file, whose statistics are special.
+ */
+static tp_status find_weights(const tp_model *m, const char *weights, char **path, bool *pretrained,
+                              tp_error *err)
+{
+  const char *name = m->identity.spec.name;
+  if (strcmp(weights, "none") == 0) return TP_OK;
+  if (strcmp(weights, "imagenet") == 0) {
+    *pretrained = true;
+    return tp_pretrained_get(m->context, name, path, err);
+  }
+  TP__TRY(tp__pretrained_recognize(weights, name, pretrained, err));
+  *path = tp__strdup(weights, err);
+  return *path == NULL ? TP_ERR_INTERNAL : TP_OK;
+}
+
 static tp_status fill_new(tp_model *m, const char *weights, uint64_t seed, tp_error *error)
 {
   char *path = NULL;
   tp__net *net = NULL;
   bool pretrained = false;
-  TP__TRY(tp__weights_find(m->context, weights, m->identity.spec.name, &path, &pretrained, error));
+  TP__TRY(find_weights(m, weights, &path, &pretrained, error));
   m->identity.spec.official_preprocessing =
       pretrained && tp__model_has_official(m->identity.spec.name);
   tp_status status = tp__net_build(&m->identity.spec, false, &net, error);

@@ -199,13 +199,24 @@ static tp_status unknown(const char *name, tp_error *err)
                   name, names);
 }
 
+static const tp__pretrained *find(const char *name)
+{
+  for (size_t i = 0; i < N_ITEMS; i++)
+    if (strcmp(list[i].name, name) == 0) return &list[i];
+  return NULL;
+}
+
+tp_status tp__pretrained_check(const char *name, tp_error *err)
+{
+  return find(name) != NULL ? TP_OK : unknown(name, err);
+}
+
 tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log *log, char **path,
                              tp_error *err)
 {
-  for (size_t i = 0; i < N_ITEMS; i++)
-    if (strcmp(list[i].name, name) == 0)
-      return tp__pretrained_get_item(&list[i], cache, log, path, err);
-  return unknown(name, err);
+  const tp__pretrained *item = find(name);
+  if (item == NULL) return unknown(name, err);
+  return tp__pretrained_get_item(item, cache, log, path, err);
 }
 
 tp_status tp__pretrained_recognize(const char *path, const char *name, bool *official,
@@ -215,9 +226,8 @@ tp_status tp__pretrained_recognize(const char *path, const char *name, bool *off
   tp__buffer_init(&bytes, (size_t)4 << 30);
   *official = false;
   tp_status status = tp__file_read(path, &bytes, err);
-  for (size_t i = 0; status == TP_OK && i < N_ITEMS; i++)
-    if (strcmp(list[i].name, name) == 0 && verify(&list[i], &bytes, NULL) == TP_OK)
-      *official = true;
+  const tp__pretrained *item = find(name);
+  if (status == TP_OK && item != NULL) *official = verify(item, &bytes, NULL) == TP_OK;
   tp__buffer_free(&bytes);
   return status;
 }

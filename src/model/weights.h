@@ -86,6 +86,9 @@ char *tp__cache_folder(const char *set, tp_error *err);
 tp_status tp__pretrained_get(const char *name, const char *cache, const tp__log *log, char **path,
                              tp_error *err) TP_CHECKED;
 
+/* Errors: TP_ERR_USAGE: there is no such file. */
+tp_status tp__pretrained_check(const char *name, tp_error *err) TP_CHECKED;
+
 /* Whether a file is a network's official one, by its checksum, wherever it lies: official files of
  * EfficientNet hold statistics that only their own graph reads rightly
  * (tp__model_spec.official_preprocessing). Errors: the file cannot be read. */

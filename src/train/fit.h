@@ -42,7 +42,12 @@ typedef struct tp__observer {
 
 typedef struct tp__fit_options {
   const tp_train_options *train; /* borrows */
-  const char *weights;           /* file to start from, or NULL: fresh */
+  const char *weights;           /* file to start from, or NULL: fresh, or what `fetch` gives */
+  /* Called once the data are found to be good, for it may take minutes; or NULL. Caller frees
+   * *path.
+   */
+  tp_status (*fetch)(void *user, char **path, tp_error *err);
+  void *user;
   bool pretrained; /* that file is the model's official one: its head is not wanted, its statistics
                       may be special */
   bool resume;     /* go on from train->run/last.safetensors */

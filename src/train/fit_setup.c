@@ -124,10 +124,17 @@ static tp_status check_schedules(const tp__fitter *f, tp_error *err)
 
 static tp_status load_weights(tp__fitter *f, const tp__net *net, tp_error *err)
 {
+  const tp__fit_options *options = f->options;
+  char *fetched = NULL;
   TP__TRY(tp__net_init(net, f->o->seed, &f->weights, err));
-  if (f->options->weights == NULL) return TP_OK;
-  return tp__weights_load(f->options->weights, net, &f->weights,
-                          f->options->pretrained || f->o->skip_mismatch, f->job->log, err);
+  if (options->fetch != NULL) TP__TRY(options->fetch(options->user, &fetched, err));
+  const char *path = fetched != NULL ? fetched : options->weights;
+  tp_status status =
+      path == NULL ? TP_OK
+                   : tp__weights_load(path, net, &f->weights,
+                                      options->pretrained || f->o->skip_mismatch, f->job->log, err);
+  free(fetched);
+  return status;
 }
 
 static tp_status open_network(tp__fitter *f, tp_error *err)

@@ -190,6 +190,10 @@ class Weights(CliTest):
         self.bad(DATA, ["efficientnet-b0", "by hand", "https://", os.path.abspath("cache")], *words,
                  environment=environment)
         self.assertLess(time.monotonic() - start, 30)
+        self.bad(DATA, "missing/*.tfrec", *self.train_words("--weights", "imagenet", train="missing/*.tfrec"),
+                 environment=environment)  # data that aren't there are found before
+        self.bad(USAGE, "resnet50-v3", *self.train_words("--weights", "imagenet", "--model", "resnet50-v3"),
+                 environment=environment)
         self.no_run()
         self.no_rubbish()
 
