@@ -21,7 +21,9 @@ bool bench_parse(const char *text, bench_name *name)
   for (int i = 0; i < BENCH_KINDS; i++) {
     size_t length = strlen(kinds[i].name);
     if (strncmp(text, kinds[i].name, length) != 0) continue;
-    const char *network = text + length, *last = strrchr(network, '_');
+    const char *network = text + length, *end = network + strlen(network);
+    name->bf16 = end - network > 5 && strcmp(end - 5, "_bf16") == 0;
+    const char *last = memrchr(network, '_', (size_t)(end - network) - (name->bf16 ? 5 : 0));
     if (last == NULL) return false;
     int letters = (int)(last - network);
     bool family = (network[0] == 'b' && letters == 2) || strncmp(network, "lite", 4) == 0;

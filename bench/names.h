@@ -1,6 +1,6 @@
-/* names - what a measurement's name says: KIND_NETWORK_SIZE.
+/* names - what a measurement's name says: KIND_NETWORK_SIZE, or KIND_NETWORK_SIZE_bf16.
  *
- *   infer_b0_192  finetune_b0_192  full_train_resnet50_192  infer_densenet121_224
+ *   infer_b0_192  finetune_b0_192_bf16  full_train_resnet50_192  infer_densenet121_224
  *
  * NETWORK is a name of the models table, or b0 to b7 and lite0 for the EfficientNets. Shared by
  * bench_step, bench_profile and bench_end_to_end; the peers (peers/names.py) read the same names.
@@ -26,6 +26,7 @@ typedef struct bench_name {
   bench_kind kind;
   char model[64];
   int size;
+  bool bf16; /* products of bfloat16 */
 } bench_name;
 
 /* False: no such kind, or no size at the end; the model's name is not looked up. */

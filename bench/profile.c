@@ -1,6 +1,6 @@
 /* profile - where the time of a network's inference goes, layer by layer.
  *
- *   bench_profile NETWORK [SIZE [SECONDS]]       efficientnet-b0, resnet50...; 192, 3
+ *   bench_profile NETWORK [SIZE [SECONDS [bf16]]]   efficientnet-b0, resnet50...; 192, 3
  *
  * One thread, its processor time, batches of four images, as the planner cuts them. Every step of
  * the plan is timed by a function put in its place (reading the clock takes far less than a step),
@@ -102,10 +102,10 @@ static tp_status measure(tp__backend *backend, tp__program *program, const tp__f
 }
 
 static tp_status profile(tp__backend *backend, const char *network, int size, double seconds,
-                         tp_error *err)
+                         bool bf16, tp_error *err)
 {
   tp__model_spec spec = {.name = network, .height = size, .width = size, .classes = BENCH_CLASSES};
-  tp__compile_options co = {.batch = BATCH};
+  tp__compile_options co = {.batch = BATCH, .bf16 = bf16};
   tp__net *net = NULL;
   tp__tensors weights = {0};
   tp__state *state = NULL;
@@ -141,7 +141,8 @@ int main(int argc, char **argv)
   tp_status status = tp__pool_new(1, &pool, &err);
   if (status == TP_OK) status = tp__backend_cpu(pool, &backend, &err);
   if (status == TP_OK)
-    status = profile(backend, network, size, argc > 3 ? strtod(argv[3], NULL) : 3, &err);
+    status = profile(backend, network, size, argc > 3 ? strtod(argv[3], NULL) : 3,
+                     argc > 4 && strcmp(argv[4], "bf16") == 0, &err);
   if (status != TP_OK) fprintf(stderr, "bench_profile: %s\n", err.text);
   if (backend != NULL) backend->free(backend);
   tp__pool_free(pool);

@@ -3,6 +3,7 @@
  *
  *   bench_step NAME [SECONDS [BATCH [MEMORY]]]    NAME: infer_b0_192, see names.h; 5 seconds, 32
  *                                                 images; MEMORY: limit of weights and plans, MB
+ *   bench_step infer_b0_192_bf16                  products of bfloat16; the peak is float32's still
  *
  * Random weights and pixels, 104 classes, Adam, as many threads as processors (taskset sets them).
  * Peak bursts alternate with steps, and what counts is the median of the ratios, since the clock of
@@ -117,6 +118,7 @@ static tp_status make_learner(struct bench *b, int64_t n, uint64_t memory, tp_er
       .optimizer = {.kind = TP__OPTIMIZER_ADAM, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f},
       .batch = (int)n,
       .memory_limit = memory,
+      .bf16 = b->name.bf16,
       .last_n = last_n[b->name.kind],
       .score_only = b->name.kind == BENCH_INFER,
       .batch_statistics = b->name.kind == BENCH_FULL};

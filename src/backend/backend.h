@@ -36,7 +36,9 @@ typedef struct tp__compile_options {
                              naming need and limit */
   const char *byte_input; /* on a remote device: this f32 input is fed as u8, 0...255; NULL: none */
   bool bf16;              /* multiply in bfloat16 where numbers allow it; parameters, sums,
-                             statistics and loss stay f32 */
+                             statistics and loss stay f32. The CPU: matrix products, convolutions
+                             but for depthwise ones, and their gradients; TP_ERR_USAGE where the
+                             processor does not have them, or no faster */
   bool local_statistics;  /* batch statistics of each replica alone, as Keras on TPUs */
   int steps;      /* a remote device may take so many runs together (Keras' steps_per_execution);
                      0 is 1 */

@@ -15,21 +15,24 @@
 #include "backend/cpu/kernels.h"
 #include "base/rng.h"
 
-enum { TABLES_MAX = 3 };
+enum { TABLES_MAX = 4 };
 typedef struct tables {
   const tp__kernels *table[TABLES_MAX];
   int count;
 } tables;
 
-/* Those of baseline, avx2 and avx512 that run here; baseline always does. */
+/* Those of baseline, avx2, avx512 and its products of bfloat16 that run here; baseline always does.
+ */
 static inline tables usable_tables(void)
 {
   static const char *const names[] = {"baseline", "avx2", "avx512"};
   tables t = {.count = 0};
   tp_error err;
-  for (int i = 0; i < TABLES_MAX; i++)
+  for (int i = 0; i < 3; i++)
     if (tp__kernels_choose(names[i], &t.table[t.count], &err) == TP_OK) t.count++;
   assert_true(t.count >= 1);
+  t.table[t.count] = tp__kernels_bf16(t.table[t.count - 1]);
+  if (t.table[t.count] != NULL) t.count++;
   return t;
 }
 
@@ -110,9 +113,18 @@ static inline double act_grad_of(tp__act act, double x)
   return NAN;
 }
 
+/* The nearest bfloat16 number; ties to the one whose last bit is 0. x: finite. */
+static inline float bf16_of(float x)
+{
+  if (x == 0) return x;
+  int exponent;
+  (void)frexpf(x, &exponent);
+  return ldexpf(rintf(ldexpf(x, 8 - exponent)), exponent - 8);
+}
+
 /* One output as it is being summed. */
 typedef struct chain {
-  bool fused;
+  bool fused, bf16; /* factors are rounded to bfloat16 before */
   float rounded;    /* in single precision, in order */
   double sum, size; /* exact enough; magnitudes */
 } chain;
@@ -121,8 +133,16 @@ static inline chain chain_from(bool fused, float start)
 {
   return (chain){.fused = fused, .rounded = start, .sum = start, .size = fabs(start)};
 }
+/* ... by the products of a table. */
+static inline chain chain_of(const tp__kernels *k, float start)
+{
+  chain c = chain_from(is_fused(k), start);
+  c.bf16 = k->bf16;
+  return c;
+}
 static inline void chain_add(chain *c, float a, float b)
 {
+  if (c->bf16) a = bf16_of(a), b = bf16_of(b);
   c->rounded = c->fused ? fmaf(a, b, c->rounded) : a * b + c->rounded;
   c->sum += (double)a * b;
   c->size += fabs((double)a * b);
@@ -152,7 +172,7 @@ static inline void assert_chain(const chain *c, tp__act act, const float *residu
 }
 
 /* The results of the AVX2 and AVX-512 tables must agree in every bit; call for each table in turn.
- */
+ * Products of bfloat16 have bits of their own. */
 typedef struct same_bits {
   float *first;
 } same_bits;
@@ -160,7 +180,7 @@ typedef struct same_bits {
 static inline void assert_same_bits(same_bits *s, const tp__kernels *k, const float *values,
                                     long rows, long columns, long pitch, const char *what)
 {
-  if (!is_fused(k)) return;
+  if (!is_fused(k) || k->bf16) return;
   size_t row = (size_t)columns * sizeof(float);
   if (s->first == NULL) {
     s->first = floats((size_t)(rows * columns));

@@ -31,7 +31,7 @@ static void check_conv_outputs(const tp__kernels *k, const tp__conv *v, const fl
   const long pitch = tp__pitch(v->n);
   for (long o = 0; o < (long)v->oh * v->ow; o++)
     for (int j = 0; j < v->n; j++) {
-      chain c = chain_from(is_fused(k), v->bias != NULL ? v->bias[j] : 0);
+      chain c = chain_of(k, v->bias != NULL ? v->bias[j] : 0);
       for (int ky = 0; ky < v->kh; ky++)
         for (int kx = 0; kx < v->kw; kx++) {
           const float *x = pixel_of(v->x, v, (int)(o / v->ow) * v->stride - v->pad_top + ky,

@@ -82,7 +82,7 @@ static void check_input_grad(const tp__kernels *k, const tp__conv *v, const floa
   for (int i = 0; i < v->images; i++)
     for (int p = 0; p < v->h * v->w; p++)
       for (int c = 0; c < v->c; c++) {
-        chain s = chain_from(is_fused(k), 0);
+        chain s = chain_of(k, 0);
         for (int t = 0; t < v->kh * v->kw; t++) {
           long o = output_of(v, p / v->w, p % v->w, t);
           for (int n = 0; n < v->n && o >= 0; n++)
@@ -130,7 +130,7 @@ static void check_kernel_grad(const tp__kernels *k, const tp__conv *v, const flo
 {
   for (long j = 0; j < (long)kernel_size(v); j++) {
     const int t = (int)(j / v->n / v->c), c = (int)(j / v->n % v->c), n = (int)(j % v->n);
-    chain s = chain_from(is_fused(k), random_at(5, (size_t)j));
+    chain s = chain_of(k, random_at(5, (size_t)j));
     for (int i = 0; i < v->images; i++)
       for (long o = 0; o < (long)v->oh * v->ow; o++) {
         long p = input_of(v, o, t);

@@ -16,7 +16,7 @@ static void check_rows(const tp__kernels *k, const product_case *s, const tp__ge
 {
   for (long i = 0; i < s->m; i++)
     for (long j = 0; j < s->n; j++) {
-      chain c = chain_from(is_fused(k), s->bias ? g->bias[j] : 0);
+      chain c = chain_of(k, s->bias ? g->bias[j] : 0);
       for (long q = 0; q < s->k; q++) chain_add(&c, g->a[i * g->lda + q], b[q * s->n + j]);
       assert_chain(&c, s->act, s->residual ? g->residual + i * g->ldc + j : NULL,
                    g->c[i * g->ldc + j], what, i, j);
@@ -92,6 +92,8 @@ static void products(void **state)
       }
   check_product(&t,
                 &(product_case){.m = 1000, .n = 20, .k = 300, .bias = true}); /* several blocks */
+  check_product(&t, &(product_case){.m = 100, .n = 70, .k = 1101, .residual = true}); /* and pieces
+                                                                                       */
 }
 
 /* A transposed kernel packs by its strides, and rows scaled while packed equal rows scaled before.
@@ -111,14 +113,16 @@ static void packing(void **state)
   for (int i = 0; i < t.count; i++) {
     const tp__kernels *kernels = t.table[i];
     size_t size = kernels->packed_gemm(k, n);
-    assert_true(size >= (size_t)(k * n));
+    assert_true(size >= (size_t)(k * n / (kernels->bf16 ? 2 : 1)));
     float *x = floats(size), *y = floats(size), *z = floats(size);
     kernels->pack_gemm(b, n, 1, k, n, x);
     kernels->pack_gemm(transposed, 1, k, k, n, y);
     assert_memory_equal(x, y, size * sizeof(float));
-    kernels->scale_packed(x, scale, k, n, z);
-    kernels->pack_gemm(scaled, n, 1, k, n, y);
-    for (size_t j = 0; j < size; j++) assert_true(z[j] == y[j]); /* padding may be -0 */
+    if (kernels->scale_packed != NULL) {
+      kernels->scale_packed(x, scale, k, n, z);
+      kernels->pack_gemm(scaled, n, 1, k, n, y);
+      for (size_t j = 0; j < size; j++) assert_true(z[j] == y[j]); /* padding may be -0 */
+    }
     free(x);
     free(y);
     free(z);
@@ -127,6 +131,78 @@ static void packing(void **state)
   free(transposed);
   free(scale);
   free(scaled);
+}
+
+/* Rows of A scaled on their way, each group of rows by its own numbers. */
+static void scaled_rows(void **state)
+{
+  (void)state;
+  const tables t = usable_tables();
+  const long m = 250, k = 700, n = 40, rows = 49, pitch = tp__pitch(k);
+  float *a = random_rows(10, m, k, k + 1, NAN), *b = random_floats(11, (size_t)(k * n));
+  float *scale = random_rows(12, (m + rows - 1) / rows, k, pitch, NAN);
+  for (int i = 0; i < t.count; i++) {
+    const tp__kernels *kernels = t.table[i];
+    if (kernels->scale_packed != NULL) continue;
+    float *packed = floats(kernels->packed_gemm(k, n)), *c = floats((size_t)(m * tp__pitch(n)));
+    kernels->pack_gemm(b, n, 1, k, n, packed);
+    kernels->gemm(&(tp__gemm){.m = m,
+                              .n = n,
+                              .k = k,
+                              .a = a,
+                              .lda = k + 1,
+                              .packed = packed,
+                              .c = c,
+                              .ldc = tp__pitch(n),
+                              .scale = scale,
+                              .scale_rows = rows,
+                              .scale_pitch = pitch});
+    for (long r = 0; r < m; r++)
+      for (long j = 0; j < n; j++) {
+        chain s = chain_of(kernels, 0);
+        for (long q = 0; q < k; q++)
+          chain_add(&s, a[r * (k + 1) + q] * scale[r / rows * pitch + q], b[q * n + j]);
+        assert_chain(&s, TP__ACT_NONE, NULL, c[r * tp__pitch(n) + j], "scaled rows", r, j);
+      }
+    free(packed);
+    free(c);
+  }
+  free(a);
+  free(b);
+  free(scale);
+}
+
+/* Numbers that rounding to bfloat16 treats in a way of its own, through A and through B: one row
+ * times one column. */
+static void rounding(void **state)
+{
+  (void)state;
+  const tables t = usable_tables();
+  static const float numbers[] = {0x1.01p0f,  0x1.03p0f,  0x1.010002p0f, 0x1.00fffep0f,
+                                  -0x1.01p0f, -0x1.03p0f, 0x1.ffp0f,     0x1.ff0002p-9f,
+                                  3e38f,      INFINITY,   NAN,           -0.0f};
+  for (int i = 0; i < t.count; i++) {
+    const tp__kernels *k = t.table[i];
+    if (!k->bf16) continue;
+    for (size_t j = 0; j < 2 * sizeof numbers / sizeof numbers[0]; j++) {
+      float x = numbers[j / 2], one = 1, packed[3 * TP__LANES], c[TP__LANES];
+      bool in_a = j % 2 != 0;
+      assert_true(k->packed_gemm(1, 1) <= sizeof packed / sizeof packed[0]);
+      k->pack_gemm(in_a ? &one : &x, 1, 1, 1, 1, packed);
+      k->gemm(&(tp__gemm){.m = 1,
+                          .n = 1,
+                          .k = 1,
+                          .a = in_a ? &x : &one,
+                          .lda = 1,
+                          .packed = packed,
+                          .c = c,
+                          .ldc = TP__LANES});
+      if (x != x)
+        assert_true(c[0] != c[0]);
+      else
+        assert_true(c[0] == (isinf(x) ? x : bf16_of(x)));
+    }
+  }
 }
 
 static void check_kernel_grad(const tables *t, long m, long k, long n)
@@ -142,7 +218,7 @@ static void check_kernel_grad(const tables *t, long m, long k, long n)
     kernels->gemm_kernel_grad(m, k, n, a, lda, dc, ldc, db);
     for (long r = 0; r < k; r++)
       for (long j = 0; j < n; j++) {
-        chain c = chain_from(is_fused(kernels), random_at(9, (size_t)(r * n + j)));
+        chain c = chain_of(kernels, random_at(9, (size_t)(r * n + j)));
         for (long q = 0; q < m; q++) chain_add(&c, a[q * lda + r], dc[q * ldc + j]);
         assert_chain(&c, TP__ACT_NONE, NULL, db[r * n + j], what, r, j);
       }
@@ -162,15 +238,15 @@ static void kernel_grads(void **state)
   for (size_t k = 0; k < sizeof ks / sizeof ks[0]; k++)
     for (size_t n = 0; n < sizeof ns / sizeof ns[0]; n++)
       check_kernel_grad(&t, 5 + (long)(3 * n), ks[k], ns[n]);
-  check_kernel_grad(&t, 1500, 9, 112); /* several blocks of rows */
+  check_kernel_grad(&t, 1500, 9, 112);  /* several blocks of rows */
+  check_kernel_grad(&t, 195, 520, 100); /* ... and pieces of them */
 }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),
-      cmocka_unit_test(packing),
-      cmocka_unit_test(kernel_grads),
+      cmocka_unit_test(products), cmocka_unit_test(packing),      cmocka_unit_test(scaled_rows),
+      cmocka_unit_test(rounding), cmocka_unit_test(kernel_grads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

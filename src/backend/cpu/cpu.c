@@ -100,3 +100,35 @@ double tp__cpu_peak_gflops(tp__backend *backend, double seconds)
   free(gflops);
   return sum;
 }
+
+/* The processor makes products of bfloat16 at least so much faster than of float32, in bursts that
+ * alternate; the best of each counts, for what else runs on the machine only slows them. */
+static bool is_faster(const tp__kernels *bf16, const tp__kernels *float32)
+{
+  enum { BURSTS = 6 };
+  const double least = 1.25, seconds = 0.5e-3;
+  double best[2] = {0, 0};
+  for (int i = 0; i < 2 * BURSTS; i++) {
+    double gflops = (i % 2 == 0 ? bf16 : float32)->peak(seconds);
+    if (gflops > best[i % 2]) best[i % 2] = gflops;
+  }
+  return best[0] >= least * best[1];
+}
+
+tp_status tp__cpu_take_bf16(tp__cpu *cpu, tp_error *err)
+{
+  if (cpu->bf16 != NULL) return TP_OK;
+  const tp__kernels *bf16 = tp__kernels_bf16(cpu->kernels);
+  if (bf16 == NULL)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "precision: bf16 on the CPU takes AVX-512 with its bfloat16 products "
+                    "(avx512_bf16), which %s: leave it at float32",
+                    getenv("TEPAL_CPU") != NULL ? "this processor lacks or TEPAL_CPU rules out"
+                                                : "this processor lacks");
+  if (!is_faster(bf16, cpu->kernels))
+    return tp__fail(err, TP_ERR_USAGE,
+                    "precision: bf16 would not be faster: this processor makes products of "
+                    "bfloat16 no faster than those of float32: leave it at float32");
+  cpu->bf16 = bf16;
+  return TP_OK;
+}

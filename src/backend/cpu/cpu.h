@@ -29,7 +29,11 @@ typedef struct tp__cpu {
   tp__backend base; /* first: a tp__backend * is a tp__cpu * */
   tp__pool *pool;   /* borrowed */
   const tp__kernels *kernels;
+  const tp__kernels *bf16; /* the same with products of bfloat16; NULL: not asked for yet */
 } tp__cpu;
+
+/* Sets cpu->bf16, measuring once whether it pays. Errors: TP_ERR_USAGE, why there is none. */
+tp_status tp__cpu_take_bf16(tp__cpu *cpu, tp_error *err) TP_CHECKED;
 
 /* A parameter. Data is padded with zeros to a multiple of TP__LANES elements, so that biases are
  * ready for kernels. */

@@ -82,10 +82,15 @@ static tp__gemm gemm_of(const tp__frame *f, const tp__step *s)
                     .ldc = (long)y->pitch};
 }
 
-/* CONV 1 x 1: x, kernel, bias?, residual?; MATMUL: x, kernel, bias?. */
+/* CONV 1 x 1: x, kernel, bias?, residual?, factors of x [N,1,1,C]?; MATMUL: x, kernel, bias?. */
 void tp__step_gemm(const tp__frame *f, const tp__step *s)
 {
   tp__gemm g = gemm_of(f, s);
+  g.scale = tp__operand(f, s, 4);
+  if (g.scale != NULL) {
+    g.scale_rows = g.m / (long)f->n;
+    g.scale_pitch = (long)f->plan->slot[s->in[4]].row;
+  }
   g.bias = tp__operand(f, s, 2);
   g.residual = tp__operand(f, s, 3);
   g.act = s->node->attr.act;

@@ -2,7 +2,9 @@
  * (DESIGN D3).
  *
  *   kernels_baseline / _avx2 / _avx512: a table of the same functions; the executor picks one table
- * when it starts
+ * when it starts. kernels_avx512bf16: that of avx512, but matrix products, convolutions and their
+ * gradients round what they multiply to bfloat16 (to nearest, ties to even); products are exact and
+ * sums float32, chains as below
  *
  * Layout: an activation of one example is [H,W,C] with a channel pitch: pixel p, channel c at p *
  * pitch + c, pitch = C rounded up to TP__LANES. Kernels may write anything into the padding
@@ -40,6 +42,10 @@ typedef struct tp__gemm {
   const float *residual; /* as c, or NULL; added after the activation */
   tp__act act;
   bool act_last; /* ... before it */
+  /* Tables without scale_packed only: numbers [k] that multiply row i of A, those at i / scale_rows
+   * * scale_pitch; NULL: none. */
+  const float *scale;
+  long scale_rows, scale_pitch;
 } tp__gemm;
 
 /* A general k x k convolution of some examples, without im2col. */
@@ -91,8 +97,9 @@ typedef struct tp__norm {
 } tp__norm;
 
 typedef struct tp__kernels {
-  const char *name; /* "baseline", "avx2", "avx512" */
+  const char *name; /* "baseline", "avx2", "avx512", "avx512bf16" */
   int vector;       /* floats in a vector */
+  bool bf16;        /* products take bfloat16 */
 
   /* ---- matrix products ---- */
   size_t (*packed_gemm)(long k, long n); /* floats */
@@ -100,7 +107,8 @@ typedef struct tp__kernels {
    * as well. scale (may be NULL): [k], multiplies row k (squeeze-excite folded into the
    * projection's weights). */
   void (*pack_gemm)(const float *b, long row, long column, long k, long n, float *packed);
-  /* The same with rows scaled, from an already packed B (K*N multiplications, no reordering). */
+  /* The same with rows scaled, from an already packed B (K*N multiplications, no reordering). NULL
+   * where A is copied anyway: there tp__gemm has the scale. */
   void (*scale_packed)(const float *packed, const float *scale, long k, long n, float *scaled);
   void (*gemm)(const tp__gemm *g);
   /* dB[k][n] += sum_i A[i][k] dC[i][n]: rows of A at lda, of dC at ldc; dB dense [k,n] (row pitch
@@ -173,8 +181,12 @@ typedef struct tp__kernels {
   /* Optimizers over whole parameters. */
   void (*adam)(long count, float *p, float *m, float *v, const float *g, float rate_corrected,
                float beta1, float beta2, float epsilon, float decay); /* p - p decay before */
-  double (*peak)(double seconds); /* GFLOP/s of this thread: independent multiply-adds */
+  double (*peak)(double seconds); /* GFLOP/s of this thread: the products' multiply-adds, none
+                                     waiting for another */
 } tp__kernels;
+
+/* The same functions with products of bfloat16, where the processor has them; else NULL. */
+const tp__kernels *tp__kernels_bf16(const tp__kernels *kernels);
 
 /* The best table for this processor, capped by name ("baseline", "avx2", "avx512", NULL: no cap).
  * Errors: TP_ERR_DEVICE. */

@@ -12,6 +12,9 @@
 extern const tp__kernels tp__kernels_baseline;
 #if TP__X86
 extern const tp__kernels tp__kernels_avx2, tp__kernels_avx512;
+#ifdef TP__HAS_BF16
+extern const tp__kernels tp__kernels_avx512bf16;
+#endif
 
 static bool has_avx2(void)
 {
@@ -70,4 +73,14 @@ tp_status tp__kernels_choose(const char *cap, const tp__kernels **kernels, tp_er
   while (!usable(level)) level++;
   *kernels = levels[level].table;
   return TP_OK;
+}
+
+const tp__kernels *tp__kernels_bf16(const tp__kernels *kernels)
+{
+#if TP__X86 && defined(TP__HAS_BF16)
+  if (kernels == &tp__kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
+    return &tp__kernels_avx512bf16;
+#endif
+  (void)kernels;
+  return NULL;
 }

@@ -2,50 +2,62 @@
  *
  * Images of many channels are read where they lie: the pieces of an output pixel's row are the
  * pixels of its window, a row of zeros for those in the padding. Images of few channels (the first
- * layer's three) have zero-padded rows copied, densely, into the thread's scratch, a band of output
- * rows at a time: then a piece is a whole row of the window, kw * c floats.
+ * layer's three), and all that become pairs of bfloat16, have zero-padded rows copied, densely,
+ * into the thread's scratch, a band of output rows at a time: then a piece is a whole row of the
+ * window, kw pixels. A band may have the same rows of several small images.
  */
 #include "backend/cpu/gathering.h"
 
-#include "backend/cpu/vec.h"
+#include "backend/cpu/words.h"
 
 /* A band: the rows of the padded image that `rows` rows of output need. */
 typedef struct band {
-  long row;  /* floats of a padded row */
-  int rows;  /* of output */
-  int lines; /* of input */
+  long row;   /* words of a padded row */
+  int rows;   /* of output */
+  int lines;  /* of input */
+  int images; /* at a time */
 } band;
 
 static bool is_dense(const tp__conv *v)
 {
   enum { FEW = 16 };
-  return v->c < FEW;
+  return TP__IN_WORD > 1 || v->c < FEW;
 }
 
 static band band_of(const tp__conv *v)
 {
-  enum { CACHED = 16 << 10 }; /* floats */
-  long row = (long)((v->ow - 1) * v->stride + v->kw) * v->c;
-  long more = (CACHED / row - v->kh) / v->stride;
-  int rows = 1 + (int)(more < 0 ? 0 : more > v->oh - 1 ? v->oh - 1 : more);
-  return (band){.row = row, .rows = rows, .lines = (rows - 1) * v->stride + v->kh};
+  enum { CACHED = TP__IN_WORD > 1 ? 96 << 10 : 16 << 10, MOST = 8 }; /* words; images */
+  const long row = (long)((v->ow - 1) * v->stride + v->kw) * tp__words(v->c);
+  const long more = (CACHED / row - v->kh) / v->stride;
+  const int rows = 1 + (int)(more < 0 ? 0 : more > v->oh - 1 ? v->oh - 1 : more);
+  band b = {.row = row, .rows = rows, .lines = (rows - 1) * v->stride + v->kh, .images = 1};
+  const long whole = CACHED / (row * b.lines);
+  if (TP__IN_WORD > 1 && rows == v->oh && whole > 1) b.images = (int)(whole < MOST ? whole : MOST);
+  return b;
 }
 
 size_t TP__FN(packed_conv)(int kh, int kw, int c, int n)
 {
-  return TP__FN(packed_gemm)((long)kh * kw * c, n);
+  return TP__FN(packed_panels)((long)kh * kw, c, n);
 }
 
 void TP__FN(pack_conv)(const float *kernel, int kh, int kw, int c, int n, float *packed)
 {
-  TP__FN(pack_gemm)(kernel, n, 1, (long)kh * kw * c, n, packed);
+  const tp__panels panels = {.from = kernel,
+                             .pieces = (long)kh * kw,
+                             .piece = (long)c * n,
+                             .length = c,
+                             .n = n,
+                             .row = n,
+                             .column = 1};
+  TP__FN(pack_panels)(&panels, packed);
 }
 
 size_t TP__FN(conv_scratch)(const tp__conv *v)
 {
   if (!is_dense(v)) return gathering_size(v->kh * v->kw, v->c);
   band b = band_of(v);
-  return gathering_size(v->kh, 0) + (size_t)(b.row * b.lines);
+  return gathering_size(v->kh, 0) + (size_t)(b.row * b.lines * b.images);
 }
 
 /* What all rows have in common. */
@@ -101,31 +113,32 @@ static void conv_in_place(const tp__conv *v)
   if (p.m > 0) TP__FN(gather)(&p);
 }
 
-/* One row of the padded image: zeros outside, channels packed. */
+/* One row of the padded image: zeros outside, pixels of whole words one behind the other. */
 static void copy_line(const tp__conv *v, const float *image, int iy, long row, float *line)
 {
-  long pixels = row / v->c, first = v->pad_left < pixels ? v->pad_left : pixels;
+  const long pixel = tp__words(v->c), pixels = row / pixel;
+  long first = v->pad_left < pixels ? v->pad_left : pixels;
   long end = first + v->w < pixels ? first + v->w : pixels;
   if (iy < 0 || iy >= v->h) first = end = 0;
-  memset(line, 0, (size_t)(first * v->c) * sizeof(float));
+  memset(line, 0, (size_t)(first * pixel) * sizeof(float));
   const float *x = image + (long)iy * v->w * v->x_pitch;
-  if (v->x_pitch == v->c) {
-    if (end > first) memcpy(line + first * v->c, x, (size_t)((end - first) * v->c) * sizeof(float));
+  if (v->x_pitch == pixel * TP__IN_WORD) {
+    if (end > first) tp__copy_words(line + first * pixel, x, NULL, (end - first) * v->x_pitch);
   } else {
     for (long p = first; p < end; p++, x += v->x_pitch)
-      memcpy(line + p * v->c, x, (size_t)v->c * sizeof(float));
+      tp__copy_words(line + p * pixel, x, NULL, v->c);
   }
-  memset(line + end * v->c, 0, (size_t)((pixels - end) * v->c) * sizeof(float));
+  memset(line + end * pixel, 0, (size_t)((pixels - end) * pixel) * sizeof(float));
 }
 
-/* Output rows first...end of image x -> y, whose padded lines lie in the band. */
+/* Adds the output rows of one image, -> y, whose padded lines lie in the band. */
 static void conv_band(const tp__conv *v, const gathering *g, tp__gather *p, const band *b,
                       const float *lines, float *y, int rows)
 {
-  p->m = 0;
+  const long pixel = tp__words(v->c);
   for (int r = 0; r < rows; r++) {
     for (int ox = 0; ox < v->ow; ox++) {
-      const float *at = lines + (long)r * v->stride * b->row + (long)ox * v->stride * v->c;
+      const float *at = lines + (long)r * v->stride * b->row + (long)ox * v->stride * pixel;
       for (int ky = 0; ky < v->kh; ky++)
         g->from[(long)ky * TP__GATHER_ROWS + p->m] = at + ky * b->row;
       g->to[p->m] = y + ((long)r * v->ow + ox) * v->y_pitch;
@@ -134,6 +147,21 @@ static void conv_band(const tp__conv *v, const gathering *g, tp__gather *p, cons
       p->m = 0;
     }
   }
+}
+
+/* Output rows oy... of images first...end. */
+static void conv_bands(const tp__conv *v, const gathering *g, tp__gather *p, const band *b,
+                       int first, int end, int oy)
+{
+  float *lines = v->scratch + gathering_size(v->kh, 0);
+  const int rows = v->oh - oy < b->rows ? v->oh - oy : b->rows;
+  p->m = 0;
+  for (int i = first; i < end; i++, lines += b->lines * b->row) {
+    for (int k = 0; k < b->lines; k++)
+      copy_line(v, v->x + i * v->x_row, oy * v->stride - v->pad_top + k, b->row,
+                lines + k * b->row);
+    conv_band(v, g, p, b, lines, v->y + i * v->y_row + (long)oy * v->ow * v->y_pitch, rows);
+  }
   if (p->m > 0) TP__FN(gather)(p);
 }
 
@@ -141,20 +169,14 @@ static void conv_dense(const tp__conv *v)
 {
   const gathering g = gathering_at(v->scratch, v->kh, 0);
   const band b = band_of(v);
-  float *lines = v->scratch + gathering_size(v->kh, 0);
   tp__gather p = product_of(v, &g);
   p.taps = p.kernel_taps = v->kh;
-  p.length = (long)v->kw * v->c;
+  p.length = (long)v->kw * tp__words(v->c);
   for (int t = 0; t < v->kh; t++) g.tap[t] = t;
   const int images = v->images > 1 ? v->images : 1;
-  for (int i = 0; i < images; i++) {
-    for (int oy = 0; oy < v->oh; oy += b.rows) {
-      for (int k = 0; k < b.lines; k++)
-        copy_line(v, v->x + i * v->x_row, oy * v->stride - v->pad_top + k, b.row,
-                  lines + k * b.row);
-      conv_band(v, &g, &p, &b, lines, v->y + i * v->y_row + (long)oy * v->ow * v->y_pitch,
-                v->oh - oy < b.rows ? v->oh - oy : b.rows);
-    }
+  for (int i = 0; i < images; i += b.images) {
+    const int end = images - i < b.images ? images : i + b.images;
+    for (int oy = 0; oy < v->oh; oy += b.rows) conv_bands(v, &g, &p, &b, i, end, oy);
   }
 }
 

@@ -9,24 +9,19 @@
  */
 #include "backend/cpu/gathering.h"
 
-#include "backend/cpu/vec.h"
+#include "backend/cpu/words.h"
 
-/* B of tap t is kernel[t] transposed, [n, c]; panels as pack_gemm's, k runs through taps and n. */
+/* B of tap t is kernel[t] transposed, [n, c]. */
 void TP__FN(pack_conv_transposed)(const float *kernel, int kh, int kw, int c, int n, float *packed)
 {
-  long left = (c + TP__V - 1) / TP__V, first = 0;
-  for (long width; left > 0; left -= width, first += width * TP__V) {
-    width = left >= 3 && left != 4 ? 3 : left >= 2 ? 2 : 1;
-    const long columns = c - first < width * TP__V ? c - first : width * TP__V;
-    for (int t = 0; t < kh * kw; t++) {
-      const float *from = kernel + ((long)t * c + first) * n;
-      for (int k = 0; k < n; k++, packed += width * TP__V) {
-        long j = 0;
-        for (; j < columns; j++) packed[j] = from[j * n + k];
-        for (; j < width * TP__V; j++) packed[j] = 0;
-      }
-    }
-  }
+  const tp__panels panels = {.from = kernel,
+                             .pieces = (long)kh * kw,
+                             .piece = (long)c * n,
+                             .length = n,
+                             .n = c,
+                             .row = 1,
+                             .column = n};
+  TP__FN(pack_panels)(&panels, packed);
 }
 
 /* Channels so few that rows of one tap would fill no tile. */
@@ -41,10 +36,22 @@ static long row_length(const tp__conv *v)
   return takes_windows(v) ? (long)v->kh * v->kw * v->c : v->c;
 }
 
-/* Room for the tables of the input gradient, or for the copied rows. */
+/* Floats of dy whose examples are taken together for the input gradient, as words; 0 where it is
+ * read in place. */
+static long copied_outputs(const tp__conv *v, long *examples)
+{
+  enum { CACHED = 128 << 10, MOST = 8 };
+  const long row = (long)v->oh * v->ow * tp__words(v->n);
+  *examples = CACHED / row < 1 ? 1 : CACHED / row < MOST ? CACHED / row : MOST;
+  return TP__IN_WORD > 1 ? *examples * row : 0;
+}
+
+/* Room for the tables of the input gradient and what it copies, or for the copied rows. */
 size_t TP__FN(conv_grad_scratch)(const tp__conv *v)
 {
-  size_t tables = gathering_size(v->kh * v->kw, v->n);
+  long examples;
+  size_t tables =
+      gathering_size(v->kh * v->kw, tp__words(v->n)) + (size_t)copied_outputs(v, &examples);
   size_t rows = (size_t)TP__GATHER_ROWS * (size_t)tp__pitch(row_length(v));
   return tables > rows ? tables : rows;
 }
@@ -91,19 +98,51 @@ static void input_grad_phase(const tp__conv *v, const gathering *g, tp__gather *
   if (p->m > 0) TP__FN(gather)(p);
 }
 
-void TP__FN(conv_input_grad)(const tp__conv *v, const float *dy, float *dx)
+static void input_grad(const tp__conv *v, const gathering *g, const float *dy, float *dx)
 {
-  const gathering g = gathering_at(v->scratch, v->kh * v->kw, v->n);
   tp__gather p = {.n = v->c,
-                  .length = v->n,
-                  .from = g.from,
-                  .to = g.to,
-                  .tap = g.tap,
+                  .length = tp__words(v->n),
+                  .from = g->from,
+                  .to = g->to,
+                  .tap = g->tap,
                   .kernel_taps = v->kh * v->kw,
                   .packed = v->packed};
   for (int py = 0; py < v->stride && py < v->h; py++)
-    for (int px = 0; px < v->stride && px < v->w; px++) input_grad_phase(v, &g, &p, dy, dx, py, px);
+    for (int px = 0; px < v->stride && px < v->w; px++) input_grad_phase(v, g, &p, dy, dx, py, px);
 }
+
+#ifdef TP__PAIRS
+
+/* dy as words, some examples at a time. */
+void TP__FN(conv_input_grad)(const tp__conv *v, const float *dy, float *dx)
+{
+  const gathering g = gathering_at(v->scratch, v->kh * v->kw, tp__words(v->n));
+  float *words = v->scratch + gathering_size(v->kh * v->kw, tp__words(v->n));
+  const long pixels = (long)v->oh * v->ow, images = v->images > 1 ? v->images : 1;
+  long most;
+  (void)copied_outputs(v, &most);
+  tp__conv part = *v;
+  part.y_pitch = tp__words(v->n);
+  part.y_row = pixels * part.y_pitch;
+  for (long i = 0; i < images; i += part.images) {
+    part.images = (int)(images - i < most ? images - i : most);
+    for (long j = 0; j < part.images; j++)
+      for (long p = 0; p < pixels; p++)
+        tp__copy_words(words + j * part.y_row + p * part.y_pitch,
+                       dy + (i + j) * v->y_row + p * v->y_pitch, NULL, v->n);
+    input_grad(&part, &g, words, dx + i * v->x_row);
+  }
+}
+
+#else
+
+void TP__FN(conv_input_grad)(const tp__conv *v, const float *dy, float *dx)
+{
+  const gathering g = gathering_at(v->scratch, v->kh * v->kw, v->n);
+  input_grad(v, &g, dy, dx);
+}
+
+#endif
 
 /* Pixels x0...x1 of row iy of an image, densely; zeros outside. */
 static void copy_pixels(const tp__conv *v, const float *image, int iy, int x0, int x1, float *to)

@@ -64,25 +64,3 @@ void TP__FN(adam)(long count, float *p, float *m, float *v, const float *g, floa
     tp__store_upto(v + i, v_i, left);
   }
 }
-
-double TP__FN(peak)(double seconds)
-{
-  enum { CHAINS = 12, ROUNDS = 20000 };
-  volatile float nearly_one = 0.999f, small = 0.001f;
-  tp__vec chain[CHAINS];
-  TP__EACH(i, CHAINS) chain[i] = tp__all((float)i);
-  const double start = tp__thread_cpu();
-  double now, flops = 0;
-  do {
-    const tp__vec a = tp__all(nearly_one), b = tp__all(small);
-    for (int round = 0; round < ROUNDS; round++) {
-      TP__EACH(i, CHAINS) chain[i] = tp__fma(chain[i], a, b);
-    }
-    flops += 2.0 * ROUNDS * CHAINS * TP__V;
-    now = tp__thread_cpu();
-  } while (now - start < seconds);
-  tp__vec sum = tp__zero();
-  TP__EACH(i, CHAINS) sum += chain[i];
-  small = sum[0]; /* a use, so that the loop stays */
-  return flops / (now - start) * 1e-9;
-}

@@ -9,7 +9,6 @@
 #include "backend/cpu/family.h"
 
 #include "backend/cpu/tiles.h"
-#include "backend/cpu/vec.h"
 
 #define ROWS_1 12
 
@@ -69,8 +68,8 @@ void TP__FN(gather)(const tp__gather *g)
 {
   enum { CACHED = 48 << 10, WHOLE = 96 << 10 }; /* floats of a panel: pieces; when all at once */
   tp__gather p = *g;
-  for (long left = (g->n + TP__V - 1) / TP__V, width; left > 0; left -= width) {
-    width = left >= 3 && left != 4 ? 3 : left >= 2 ? 2 : 1; /* as pack_gemm's */
+  for (long left = vectors_of(g->n), width; left > 0; left -= width) {
+    width = panel_width(left);
     const long piece = p.length * width * TP__V;
     int step = p.taps * piece <= WHOLE ? p.taps : piece < CACHED ? (int)(CACHED / piece) : 1;
     for (p.first = 0, p.more = false; p.first == 0 || p.first < p.taps; p.first += step) {

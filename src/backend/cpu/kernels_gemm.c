@@ -8,13 +8,29 @@
 #include "backend/cpu/family.h"
 
 #include "backend/cpu/tiles.h"
-#include "backend/cpu/vec.h"
 
 #if ROWS_3 > 4
 #define ROWS_1 24
 #else
 #define ROWS_1 12
 #endif
+
+/* One pass over rows of A and C. Counts of k are words (words.h). */
+typedef struct product {
+  long m, n, k;
+  const float *a;
+  long lda;
+  const float *packed;
+  long rows;  /* of a panel of packed B, */
+  long first; /* and the first of them that this pass meets */
+  const float *bias;
+  float *c;
+  long ldc;
+  const float *residual;
+  tp__act act;
+  bool act_last;
+  bool more, unfinished; /* there was a pass over other rows of B before; there is one to come */
+} product;
 
 /* three vectors */
 #define TILE_ROWS    1
@@ -71,35 +87,115 @@
   RUN_TILES(1, tile_1x1)
 #include "backend/cpu/gemm_tile.inc"
 
-/* The vectors of columns that n columns need, and the width of the next panel when `left` of them
- * are left. */
-static long vectors_of(long n)
+size_t TP__FN(packed_panels)(long pieces, long length, long n)
 {
-  return (n + TP__V - 1) / TP__V;
+  return (size_t)(pieces * tp__words(length) * vectors_of(n) * TP__V);
 }
-static long panel_width(long left)
+
+void TP__FN(pack_panels)(const tp__panels *b, float *packed)
 {
-  return left >= 3 && left != 4 ? 3 : left >= 2 ? 2 : 1;
+  for (long first = 0, width; first < b->n; first += width * TP__V) {
+    width = panel_width(vectors_of(b->n - first));
+    const long columns = b->n - first < width * TP__V ? b->n - first : width * TP__V;
+    for (long piece = 0; piece < b->pieces; piece++) {
+      const float *from = b->from + piece * b->piece + first * b->column;
+      for (long i = 0; i < b->length; i += TP__IN_WORD, from += TP__IN_WORD * b->row) {
+        long j = 0;
+        for (; j < columns; j++) packed[j] = tp__word(from + j * b->column, b->row, b->length - i);
+        for (; j < width * TP__V; j++) packed[j] = 0;
+        packed += width * TP__V;
+      }
+    }
+  }
 }
 
 size_t TP__FN(packed_gemm)(long k, long n)
 {
-  return (size_t)(k * vectors_of(n) * TP__V);
+  return TP__FN(packed_panels)(1, k, n);
 }
 
 void TP__FN(pack_gemm)(const float *b, long row, long column, long k, long n, float *packed)
 {
-  for (long first = 0, width; first < n; first += width * TP__V) {
-    width = panel_width(vectors_of(n - first));
-    long columns = n - first < width * TP__V ? n - first : width * TP__V;
-    for (long i = 0; i < k; i++, packed += width * TP__V) {
-      const float *from = b + i * row + first * column;
-      long j = 0;
-      for (; j < columns; j++) packed[j] = from[j * column];
-      for (; j < width * TP__V; j++) packed[j] = 0;
-    }
+  const tp__panels panels = {
+      .from = b, .pieces = 1, .length = k, .n = n, .row = row, .column = column};
+  TP__FN(pack_panels)(&panels, packed);
+}
+
+/* All panels for one block of rows. */
+static void row_block(product p)
+{
+  for (long left = vectors_of(p.n), width; left > 0; left -= width) {
+    width = panel_width(left);
+    if (width == 3)
+      TILE_NAME(panel, ROWS_3, 3)(&p);
+    else if (width == 2)
+      TILE_NAME(panel, ROWS_2, 2)(&p);
+    else
+      TILE_NAME(panel, ROWS_1, 1)(&p);
+    p.packed += p.rows * width * TP__V;
+    p.c += width * TP__V;
+    if (p.bias != NULL) p.bias += width * TP__V;
+    if (p.residual != NULL) p.residual += width * TP__V;
   }
 }
+
+/* The product of rows first... alone, without its A. */
+static product rows_of(const tp__gemm *g, long first, long most)
+{
+  product p = {.m = g->m - first < most ? g->m - first : most,
+               .n = g->n,
+               .k = tp__words(g->k),
+               .packed = g->packed,
+               .rows = tp__words(g->k),
+               .bias = g->bias,
+               .c = g->c + first * g->ldc,
+               .ldc = g->ldc,
+               .act = g->act,
+               .act_last = g->act_last};
+  if (g->residual != NULL) p.residual = g->residual + first * g->ldc;
+  return p;
+}
+
+#ifdef TP__PAIRS
+
+enum { LEAST = 96, PIECE = 256 }; /* rows of A, a multiple of all tiles; words of a row */
+
+/* Rows of A, k words first..., as pairs. */
+static void copy_block(const tp__gemm *g, long row, const product *p, float *words)
+{
+  const long from = p->first * TP__IN_WORD,
+             count = g->k - from < p->k * TP__IN_WORD ? g->k - from : p->k * TP__IN_WORD;
+  for (long end = row + p->m; row < end; row++, words += p->k) {
+    const float *scale =
+        g->scale != NULL ? g->scale + row / g->scale_rows * g->scale_pitch + from : NULL;
+    tp__copy_words(words, g->a + row * g->lda + from, scale, count);
+  }
+}
+
+/* A block of rows of A becomes pairs before the panels pass, a piece of k at a time: sums are
+ * stored and loaded between, which changes no bit. */
+void TP__FN(gemm)(const tp__gemm *g)
+{
+  float words[LEAST * PIECE] __attribute__((aligned(64)));
+  const long length = tp__words(g->k);
+  long block = LEAST;
+  while (2 * block * length <= LEAST * PIECE && block < g->m) block *= 2;
+  for (long i = 0; i < g->m; i += block) {
+    product p = rows_of(g, i, block);
+    do {
+      p.k = length - p.first < PIECE ? length - p.first : PIECE;
+      p.more = p.first > 0;
+      p.unfinished = p.first + p.k < length;
+      copy_block(g, i, &p, words);
+      p.a = words;
+      p.lda = p.k;
+      row_block(p);
+      p.first += p.k;
+    } while (p.first < length);
+  }
+}
+
+#else
 
 void TP__FN(scale_packed)(const float *packed, const float *scale, long k, long n, float *scaled)
 {
@@ -113,55 +209,19 @@ void TP__FN(scale_packed)(const float *packed, const float *scale, long k, long 
   }
 }
 
-/* All panels for one block of rows. */
-static void row_block(tp__product p)
-{
-  for (long left = vectors_of(p.n), width; left > 0; left -= width) {
-    width = panel_width(left);
-    if (width == 3)
-      TILE_NAME(panel, ROWS_3, 3)(&p);
-    else if (width == 2)
-      TILE_NAME(panel, ROWS_2, 2)(&p);
-    else
-      TILE_NAME(panel, ROWS_1, 1)(&p);
-    p.packed += p.segments * p.length * width * TP__V;
-    p.c += width * TP__V;
-    if (p.bias != NULL) p.bias += width * TP__V;
-    if (p.residual != NULL) p.residual += width * TP__V;
-  }
-}
-
 /* Rows are taken in blocks whose part of A stays in the second-level cache while the panels pass.
  */
-void TP__FN(product)(const tp__product *p)
+void TP__FN(gemm)(const tp__gemm *g)
 {
   enum { CACHED = 1 << 16, LEAST = 96 }; /* floats of A; rows, a multiple of all tiles */
   long block = LEAST;
-  while (block * p->lda < CACHED && block < p->m) block *= 2;
-  for (long i = 0; i < p->m; i += block) {
-    tp__product part = *p;
-    part.m = p->m - i < block ? p->m - i : block;
-    part.a += i * p->lda;
-    part.c += i * p->ldc;
-    if (part.residual != NULL) part.residual += i * p->ldc;
-    row_block(part);
+  while (block * g->lda < CACHED && block < g->m) block *= 2;
+  for (long i = 0; i < g->m; i += block) {
+    product p = rows_of(g, i, block);
+    p.a = g->a + i * g->lda;
+    p.lda = g->lda;
+    row_block(p);
   }
 }
 
-void TP__FN(gemm)(const tp__gemm *g)
-{
-  const tp__product p = {.m = g->m,
-                         .n = g->n,
-                         .segments = 1,
-                         .length = g->k,
-                         .a = g->a,
-                         .lda = g->lda,
-                         .packed = g->packed,
-                         .bias = g->bias,
-                         .c = g->c,
-                         .ldc = g->ldc,
-                         .residual = g->residual,
-                         .act = g->act,
-                         .act_last = g->act_last};
-  TP__FN(product)(&p);
-}
+#endif

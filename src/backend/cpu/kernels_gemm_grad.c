@@ -3,11 +3,10 @@
  *
  * A tile of dB stays in registers while the rows of A and dC stream past as they lie: nothing is
  * packed. Rows are taken in blocks that stay in cache; a tile is stored and loaded between blocks,
- * which changes no bit.
+ * which changes no bit. Pairs of bfloat16 are of two rows, and made of a block's A, a piece of its
+ * columns at a time, and of dC for each strip of columns.
  */
-#include "backend/cpu/family.h"
-
-#include "backend/cpu/vec.h"
+#include "backend/cpu/tiles.h"
 
 typedef struct tile_job {
   long m;
@@ -31,8 +30,8 @@ typedef struct tile_job {
       tp__vec d[vectors];                                                                          \
       TP__EACH(j, vectors) d[j] = tp__load(dc + j * TP__V);                                        \
       TP__EACH(i, rows) {                                                                          \
-        tp__vec factor = tp__all(a[i]);                                                            \
-        TP__EACH(j, vectors) sum[i][j] = tp__fma(factor, d[j], sum[i][j]);                         \
+        tp__vec factor = tp__all_words(a + i);                                                     \
+        TP__EACH(j, vectors) sum[i][j] = tp__multiply(factor, d[j], sum[i][j]);                    \
       }                                                                                            \
     }                                                                                              \
     TP__EACH(i, rows)                                                                              \
@@ -108,23 +107,90 @@ static void last_columns(tile_job t, long k, long n)
   }
 }
 
+#ifdef TP__PAIRS
+
+/* Pairs of rows, one below the other. */
+static void zip_rows(const float *from, long from_row, long rows, long n, float *words, long row)
+{
+  for (long i = 0; i < rows; i += 2, words += row)
+    tp__zip_words(words, from + i * from_row, i + 1 < rows ? from + (i + 1) * from_row : NULL, n);
+}
+
+/* The columns of dC that t's strip meets. */
+static void take_columns(tile_job *t, const float *dc, long ldc, long vectors, float *words)
+{
+  zip_rows(dc, ldc, t->m, vectors * TP__V, words, vectors * TP__V);
+  t->m = tp__words(t->m);
+  t->dc = words;
+  t->ldc = vectors * TP__V;
+}
+
+#else
+
+static void take_columns(tile_job *t, const float *dc, long ldc, long vectors, float *words)
+{
+  (void)vectors;
+  (void)words;
+  t->dc = dc;
+  t->ldc = ldc;
+}
+
+#endif
+
+/* All strips of columns for t's rows, of which dc at ldc is the whole. words: room for a strip of
+ * dC as pairs. */
+static void all_strips(tile_job t, long k, long n, const float *dc, long ldc, float *words)
+{
+  for (long first = 0, width; first < n; first += width * TP__V) {
+    const long whole = (n - first) / TP__V;
+    width = whole > 0 ? panel_width(whole) : 1;
+    tile_job strip = t;
+    strip.db += first;
+    take_columns(&strip, dc + first, ldc, width, words);
+    if (whole > 0)
+      column_strip(strip, k, (int)width);
+    else
+      last_columns(strip, k, n - first);
+  }
+}
+
+#ifdef TP__PAIRS
+
+enum {
+  ROWS = 96,
+  COLUMNS = 256,
+  PITCH = COLUMNS + TP__V
+}; /* pairs of rows; words of a row of A,
+         not in step with the cache's sets */
+
+void TP__FN(gemm_kernel_grad)(long m, long k, long n, const float *a, long lda, const float *dc,
+                              long ldc, float *db)
+{
+  float words[ROWS * PITCH] __attribute__((aligned(64))),
+      strip[ROWS * 3 * TP__V] __attribute__((aligned(64)));
+  for (long i = 0; i < m; i += 2 * ROWS) {
+    const long rows = m - i < 2 * ROWS ? m - i : 2 * ROWS;
+    for (long first = 0; first < k; first += COLUMNS) {
+      const long columns = k - first < COLUMNS ? k - first : COLUMNS;
+      zip_rows(a + i * lda + first, lda, rows, columns, words, PITCH);
+      const tile_job t = {.m = rows, .a = words, .lda = PITCH, .db = db + first * n, .row = n};
+      all_strips(t, columns, n, dc + i * ldc, ldc, strip);
+    }
+  }
+}
+
+#else
+
 void TP__FN(gemm_kernel_grad)(long m, long k, long n, const float *a, long lda, const float *dc,
                               long ldc, float *db)
 {
   enum { CACHED = 1 << 16 }; /* floats of dC in a block of rows */
-  long block = CACHED / ldc > 64 ? CACHED / ldc : 64;
+  const long block = CACHED / ldc > 64 ? CACHED / ldc : 64;
   for (long i = 0; i < m; i += block) {
-    tile_job t = {
-        .m = m - i < block ? m - i : block, .a = a + i * lda, .lda = lda, .ldc = ldc, .row = n};
-    long vectors = n / TP__V, first = 0;
-    for (int width; vectors > 0; vectors -= width, first += width * TP__V) {
-      width = vectors >= 3 && vectors != 4 ? 3 : vectors >= 2 ? 2 : 1;
-      t.dc = dc + i * ldc + first;
-      t.db = db + first;
-      column_strip(t, k, width);
-    }
-    t.dc = dc + i * ldc + first;
-    t.db = db + first;
-    if (first < n) last_columns(t, k, n - first);
+    const tile_job t = {
+        .m = m - i < block ? m - i : block, .a = a + i * lda, .lda = lda, .db = db, .row = n};
+    all_strips(t, k, n, dc + i * ldc, ldc, NULL);
   }
 }
+
+#endif

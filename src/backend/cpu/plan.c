@@ -229,7 +229,7 @@ tp_status tp__plan_new(tp__program *p, tp_error *err)
   if (plan == NULL) return TP_ERR_INTERNAL;
   p->plan = plan;
   plan->program = p;
-  plan->kernels = p->cpu->kernels;
+  plan->kernels = p->bf16 ? p->cpu->bf16 : p->cpu->kernels;
   plan->threads = tp__pool_threads(p->cpu->pool);
   pthread_mutex_init(&plan->lock, NULL);
   pthread_cond_init(&plan->turned, NULL);

@@ -15,9 +15,9 @@ static int64_t rows_seen(const tp__step *depthwise, int64_t kernel, int64_t rows
 static bool is_pair(const tp__plan *plan, const tp__step *conv, const tp__step *depthwise)
 {
   return conv->run == tp__step_gemm && conv->node->op == TP__OP_CONV && conv->in[3] == TP__NONE &&
-         conv->v == depthwise->in[0] && conv->level == depthwise->level &&
-         plan->readers[conv->v] == 1 && plan->slot[conv->v].home == TP__HOME_SCRATCH &&
-         depthwise->extra[1] == TP__NONE;
+         conv->in[4] == TP__NONE && conv->v == depthwise->in[0] &&
+         conv->level == depthwise->level && plan->readers[conv->v] == 1 &&
+         plan->slot[conv->v].home == TP__HOME_SCRATCH && depthwise->extra[1] == TP__NONE;
 }
 
 tp_status tp__plan_bands(tp__plan *plan, tp_error *err)

@@ -68,7 +68,7 @@ tp_status tp__make_factors(tp__making *m, tp__derive kind, int first, int count)
 }
 
 /* The squeeze-excite factor goes onto the projection's weights when they are fewer than its inputs,
- * else onto the inputs. */
+ * else onto the inputs; products that copy their inputs anyway put it there. */
 static tp_status scale_inputs(tp__making *m)
 {
   TP__TRY(tp__make_pitched(m, 0));
@@ -89,7 +89,8 @@ static tp_status make_gemm_conv(tp__making *m, const int64_t *dim)
 {
   tp__view y = tp__view_of(&m->step.node->shape, 1, 0);
   TP__TRY(tp__make_packed(m, TP__DERIVE_GEMM, 1, (long)dim[2], (long)dim[3]));
-  if (m->step.in[4] == TP__NONE) return tp__make_finish(m, tp__step_gemm);
+  if (m->step.in[4] == TP__NONE || m->plan->kernels->scale_packed == NULL)
+    return tp__make_finish(m, tp__step_gemm);
   if (tp__pixels(&y) <= dim[3]) {
     TP__TRY(scale_inputs(m));
     return tp__make_finish(m, tp__step_gemm);

@@ -125,9 +125,6 @@ tp_status tp__cpu_compile(tp__backend *backend, const tp__graph *graph, tp__stat
   if (options->batch < 1 || options->batch > BATCH_MAX)
     return tp__fail(err, TP_ERR_USAGE, "the batch must be 1 to %d examples, not %lld", BATCH_MAX,
                     (long long)options->batch);
-  if (options->bf16)
-    return tp__fail(err, TP_ERR_USAGE,
-                    "precision: bf16 is for TPUs and GPUs; the CPU computes in float32");
   if (options->byte_input != NULL)
     return tp__fail(err, TP_ERR_INTERNAL, "input %s: the CPU takes no 8-bit inputs",
                     options->byte_input);
@@ -137,7 +134,9 @@ tp_status tp__cpu_compile(tp__backend *backend, const tp__graph *graph, tp__stat
   p->state = state;
   p->batch = options->batch;
   p->memory_limit = options->memory_limit;
-  tp_status status = build(p, graph, options->reference, err);
+  p->bf16 = options->bf16;
+  tp_status status = p->bf16 && !options->reference ? tp__cpu_take_bf16(p->cpu, err) : TP_OK;
+  if (status == TP_OK) status = build(p, graph, options->reference, err);
   if (status != TP_OK) {
     tp__cpu_program_free(p);
     return tp__at(err, status, "compiling for the CPU");

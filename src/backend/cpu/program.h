@@ -14,6 +14,7 @@ struct tp__program {
   tp__graph *graph; /* its own: rewritten, or a copy for the reference */
   int64_t batch;
   uint64_t memory_limit;
+  bool bf16;         /* products take bfloat16 */
   int *not_before;   /* by node: the first stage it may run in (plan_recompute.c) */
   tp__entry **entry; /* by node: a PARAM's entry, else NULL */
   const void **fed;  /* by node: an INPUT's data in this run */

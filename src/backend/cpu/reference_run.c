@@ -12,6 +12,7 @@ struct tp__plain {
   size_t count;
   void **pending; /* by assignment: the new value until the run is over */
   size_t n_assignments;
+  float *rounded[2]; /* bf16: room for the factors of one product */
 };
 
 /* Bytes of a value for the whole batch. All elements are 4 bytes. */
@@ -26,6 +27,25 @@ static bool has_memory(const tp__node *n)
   return n->op != TP__OP_INPUT && n->op != TP__OP_PARAM;
 }
 
+static bool is_product(tp__op op)
+{
+  return op == TP__OP_CONV || op == TP__OP_CONV_INPUT_GRAD || op == TP__OP_CONV_KERNEL_GRAD ||
+         op == TP__OP_MATMUL || op == TP__OP_MATMUL_INPUT_GRAD || op == TP__OP_MATMUL_KERNEL_GRAD;
+}
+
+/* Bytes of the largest factor `operand` of a product. */
+static size_t largest_factor(const tp__program *p, int operand)
+{
+  size_t most = 0;
+  for (int32_t v = 0; v < p->graph->count; v++) {
+    const tp__node *n = &p->graph->node[v];
+    if (!p->bf16 || !is_product(n->op)) continue;
+    size_t bytes = value_bytes(&p->graph->node[n->in[operand]], p->batch);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 static tp_status check_memory(tp__program *p, tp_error *err)
 {
   uint64_t sum = 0;
@@ -33,6 +53,7 @@ static tp_status check_memory(tp__program *p, tp_error *err)
     uint64_t bytes = has_memory(&p->graph->node[v]) ? value_bytes(&p->graph->node[v], p->batch) : 0;
     sum = sum > UINT64_MAX - bytes ? UINT64_MAX : sum + bytes;
   }
+  for (int i = 0; i < 2; i++) sum += largest_factor(p, i);
   p->info.activation_bytes = sum;
   p->info.chunk = (int)p->batch;
   p->info.parts = 1;
@@ -51,6 +72,10 @@ tp_status tp__plain_new(tp__program *p, tp_error *err)
   if (plain->data == NULL || plain->pending == NULL) return TP_ERR_INTERNAL;
   plain->count = (size_t)g->count;
   plain->n_assignments = g->n_assignments;
+  for (int i = 0; i < 2; i++) {
+    plain->rounded[i] = tp__calloc_aligned(largest_factor(p, i), 1, err);
+    if (plain->rounded[i] == NULL) return TP_ERR_INTERNAL;
+  }
   for (int32_t v = 0; v < g->count; v++) {
     if (!has_memory(&g->node[v])) continue;
     plain->data[v] = tp__calloc_aligned(value_bytes(&g->node[v], p->batch), 1, err);
@@ -69,6 +94,7 @@ void tp__plain_free(tp__plain *plain)
   if (plain == NULL) return;
   for (size_t v = 0; v < plain->count; v++) free(plain->data[v]);
   for (size_t i = 0; i < plain->n_assignments; i++) free(plain->pending[i]);
+  for (int i = 0; i < 2; i++) free(plain->rounded[i]);
   free(plain->data);
   free(plain->pending);
   free(plain);
@@ -82,6 +108,21 @@ static void *value_data(const tp__program *p, tp__value v)
   return n->op == TP__OP_PARAM ? p->entry[v]->data : p->plain->data[v];
 }
 
+/* To the nearest bfloat16 numbers, ties to even; NaN stays NaN. */
+static void round_factor(const tp__view *from, float *to)
+{
+  const float *x = from->data;
+  for (int64_t i = 0; i < from->n * from->row; i++) {
+    uint32_t bits;
+    memcpy(&bits, &x[i], sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    if (x[i] == x[i])
+      memcpy(&to[i], &bits, sizeof bits);
+    else
+      to[i] = x[i];
+  }
+}
+
 static void run_node(tp__program *p, tp__value v, int64_t n)
 {
   const tp__node *node = &p->graph->node[v];
@@ -91,6 +132,10 @@ static void run_node(tp__program *p, tp__value v, int64_t n)
     if (node->in[i] == TP__NONE) continue;
     r.in[i] = tp__view_of(&p->graph->node[node->in[i]].shape, n, 0);
     r.in[i].data = value_data(p, node->in[i]);
+  }
+  for (int i = 0; i < 2 && p->bf16 && is_product(node->op); i++) {
+    round_factor(&r.in[i], p->plain->rounded[i]);
+    r.in[i].data = p->plain->rounded[i];
   }
   if (tp__op_is_joint(node->op)) memset(r.out.data, 0, value_bytes(node, 1));
   tp__reference(node->op)(&r);
