@@ -266,10 +266,11 @@ typedef struct tp_train_options {
   const char *plateau_monitor;        /* "val_loss" */
   const char *best_monitor;           /* "val_accuracy": which epoch is the best */
   double checkpoint_minutes; /* 10: also in the middle of an epoch; 0: only after each epoch */
-  const char *precision;   /* "float32"; "bf16": TPUs and GPUs multiply in bfloat16; weights, sums,
-                              batch statistics and loss stay float32 */
-  const char *accumulate;  /* "auto": a batch that a device has no memory for goes through in
-                              parts, and gradients are added; "N": in N parts */
+  const char *precision;  /* "float32"; "bf16": TPUs, GPUs, and CPUs that have AVX-512's products of
+                             bfloat16 (others: an error), multiply in bfloat16; weights, sums,
+                             batch statistics and loss stay float32 */
+  const char *accumulate; /* "auto": a batch that a device has no memory for goes through in
+                             parts, and gradients are added; "N": in N parts */
   int steps_per_execution; /* 1: steps that a TPU or GPU takes in one call, for short steps */
   bool sync_batch_norm;    /* batch statistics over all replicas, not each replica's own */
   const char *transfer;    /* pixels cross to a TPU or GPU as "uint8" (rounded), "float32", or
@@ -292,6 +293,7 @@ typedef struct tp_predict_options {
   const char *id_column, *label_column; /* "id", "label" */
   bool label_names;                     /* write class names instead of numbers */
   int batch;                            /* 32 */
+  const char *precision;                /* "float32", "bf16": as in tp_train_options */
   int64_t expect; /* 0, or the number of records that must be there (a submission's) */
 } tp_predict_options;
 
@@ -304,6 +306,7 @@ typedef struct tp_evaluate_options {
   const char *truth_id_column, *truth_label_column; /* NULL: the same */
   const char *combine, *tta;
   int batch;
+  const char *precision;
 } tp_evaluate_options;
 
 typedef struct tp_inspect_options {
@@ -510,7 +513,8 @@ tp_status tp_model_predict_image(tp_model *model, const void *bytes, size_t size
 
 /* Sends one batch of drawn colours through the plain loops, the fast CPU kernels and the context's
  * device, and compares the output of every layer. text (tp_free) says who agrees, and where the
- * first difference is; agree: nobody differs. precision: of the device, "float32" or "bf16". */
+ * first difference is; agree: nobody differs. precision: of the device, "float32" or "bf16"; a CPU
+ * that has both is looked at in both. */
 tp_status tp_model_check(tp_model *model, int batch, const char *precision, char **text,
                          bool *agree, tp_error *error) TP_CHECKED;
 

@@ -10,7 +10,7 @@
 #include "train/doctor.h"
 #include "train/ensemble.h"
 #include "train/export.h"
-#include "train/learner.h"
+#include "train/phase_options.h"
 
 enum { BATCH = 32 };
 
@@ -281,15 +281,10 @@ tp_status tp_model_check(tp_model *m, int batch, const char *precision, char **t
 {
   tp__backend *device = NULL;
   tp__buffer b;
-  tp__doctor_options o = {.spec = &m->identity.spec,
-                          .weights = &m->weights,
-                          .batch = batch,
-                          .bf16 = strcmp(precision, "bf16") == 0};
+  tp__doctor_options o = {.spec = &m->identity.spec, .weights = &m->weights, .batch = batch};
   if (batch < 1 || batch > 1024)
     return tp__fail(error, TP_ERR_USAGE, "batch: %d is out of range; wanted 1 to 1024", batch);
-  if (!o.bf16 && strcmp(precision, "float32") != 0)
-    return tp__fail(error, TP_ERR_USAGE, "precision: \"%s\" is not known; wanted float32 or bf16",
-                    precision);
+  TP__TRY(tp__precision_parse(precision, &o.bf16, error));
   TP__TRY(tp__context_backend(m->context, &device, error));
   tp__buffer_init(&b, (size_t)1 << 20);
   tp_status status = tp__doctor(&m->context->job, device, &o, &b, agree, error);

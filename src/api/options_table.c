@@ -40,13 +40,18 @@
       ROW(STRING, s, data.cache_limit, "cache_limit", "BYTES", "4G", "data", false,                \
           "largest cache, as 4G or 512M")
 
+#define PRECISION_ROW(s)                                                                           \
+  ROW(STRING, s, precision, "precision", "float32|bf16", "float32", "device", false,               \
+      "bf16: multiply in bfloat16: TPUs, GPUs, CPUs with avx512_bf16")
+
 /* How several runs, and several views, are averaged. */
 #define ENSEMBLE_ROWS(s)                                                                           \
   ROW(STRING, s, combine, "combine", "mean|val-accuracy", "mean", "ensemble", false,               \
       "how several runs are averaged"),                                                            \
       ROW(STRING, s, tta, "tta", "flip,rotate=DEGREES", NULL, "ensemble", false,                   \
           "average test-time views"),                                                              \
-      ROW(INT, s, batch, "batch", "N", "32", "ensemble", false, "pictures at once")
+      ROW(INT, s, batch, "batch", "N", "32", "ensemble", false, "pictures at once"),               \
+      PRECISION_ROW(s)
 
 #define T tp_train_options
 static const tp__option_row train_rows[] = {
@@ -120,8 +125,7 @@ static const tp__option_row train_rows[] = {
         false, "factors of the classes' losses"),
     ROW(UINT64, T, seed, "seed", "N", "1", "training", false,
         "of order, augmentation, dropout and new weights"),
-    ROW(STRING, T, precision, "precision", "float32|bf16", "float32", "device", false,
-        "bf16: TPUs and GPUs multiply in bfloat16"),
+    PRECISION_ROW(T),
     ROW(STRING, T, accumulate, "accumulate", "auto|N", "auto", "device", false,
         "a batch goes through in N parts, gradients are added; auto: when memory asks for it"),
     ROW(INT, T, steps_per_execution, "steps_per_execution", "N", "1", "device", false,

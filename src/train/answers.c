@@ -176,8 +176,12 @@ static tp_status open_both(const tp__job *job, const tp__ensemble_options *e,
 tp_status tp__predict(const tp__job *job, tp__backend *backend, const tp_predict_options *o,
                       tp_error *err)
 {
-  tp__ensemble_options e = {
-      .runs = o->runs, .data = &o->data, .combine = o->combine, .tta = o->tta, .batch = o->batch};
+  tp__ensemble_options e = {.runs = o->runs,
+                            .data = &o->data,
+                            .combine = o->combine,
+                            .tta = o->tta,
+                            .precision = o->precision,
+                            .batch = o->batch};
   tp__labels given = {0};
   tp__ensemble_result r = {0};
   tp__catalog *catalog = NULL;
@@ -227,8 +231,12 @@ tp_status tp__evaluate(const tp__job *job, tp__backend *backend, const tp_evalua
 {
   if (o->predictions != NULL || o->truth != NULL)
     return tp__evaluate_files(job, o, evaluation, err);
-  tp__ensemble_options e = {
-      .runs = o->runs, .data = &o->data, .combine = o->combine, .tta = o->tta, .batch = o->batch};
+  tp__ensemble_options e = {.runs = o->runs,
+                            .data = &o->data,
+                            .combine = o->combine,
+                            .tta = o->tta,
+                            .precision = o->precision,
+                            .batch = o->batch};
   tp__labels given = {0};
   tp__ensemble_result r = {0};
   tp__catalog *catalog = NULL;

@@ -82,7 +82,7 @@ static tp_status make_state(struct ward *w, tp__backend *backend, tp__state **st
   return status;
 }
 
-static tp_status run_on(struct ward *w, tp__backend *backend, bool plain, tp_error *err)
+static tp_status run_on(struct ward *w, tp__backend *backend, bool plain, bool bf16, tp_error *err)
 {
   tp__state *state = NULL;
   tp__program *program = NULL;
@@ -90,10 +90,8 @@ static tp_status run_on(struct ward *w, tp__backend *backend, bool plain, tp_err
   if (fetch == NULL) return TP_ERR_INTERNAL;
   for (size_t i = 0; i < w->n_probes; i++)
     fetch[i] = (tp__fetch){w->probe[i].layer, plain ? w->probe[i].plain : w->probe[i].other};
-  tp__compile_options options = {.batch = w->options->batch,
-                                 .reference = plain,
-                                 .bf16 = backend->remote && w->options->bf16,
-                                 .accumulate = 1};
+  tp__compile_options options = {
+      .batch = w->options->batch, .reference = plain, .bf16 = bf16, .accumulate = 1};
   tp__feed feed = {"pixels", w->pixels};
   tp_status status = make_state(w, backend, &state, err);
   if (status == TP_OK)
@@ -153,15 +151,17 @@ static tp_status examine(struct ward *w, tp__backend *cpu, tp__backend *device, 
   char who[192];
   TP__TRY(make_pixels(w, err));
   TP__TRY(make_probes(w, err));
-  TP__TRY(run_on(w, cpu, true, err));
-  TP__TRY(run_on(w, cpu, false, err));
+  TP__TRY(run_on(w, cpu, true, false, err));
+  TP__TRY(run_on(w, cpu, false, false, err));
   snprintf(who, sizeof who, "cpu (%s)", cpu->device);
   TP__TRY(compare(w, who, TOLERANCE, text, agree, err));
-  if (device == NULL || !device->remote) return TP_OK;
-  tp_status status = run_on(w, device, false, err);
+  const bool bf16 = w->options->bf16;
+  if (device == NULL || !(device->remote || bf16)) return TP_OK;
+  tp_status status = run_on(w, device, false, bf16, err);
   if (status != TP_OK) return tp__at(err, status, "%s", device->name);
-  snprintf(who, sizeof who, "%s (%s)", device->name, device->device);
-  return compare(w, who, w->options->bf16 ? TOLERANCE_BF16 : TOLERANCE, text, agree, err);
+  snprintf(who, sizeof who, "%s (%s%s)", device->name, device->device,
+           bf16 ? ", bfloat16 products" : "");
+  return compare(w, who, bf16 ? TOLERANCE_BF16 : TOLERANCE, text, agree, err);
 }
 
 tp_status tp__doctor(const tp__job *job, tp__backend *device, const tp__doctor_options *options,

@@ -17,10 +17,10 @@ typedef struct tp__doctor_options {
   const tp__model_spec *spec;
   const tp__tensors *weights;
   int batch;
-  bool bf16; /* of the device */
+  bool bf16; /* of the device; a CPU that has both is looked at in both */
 } tp__doctor_options;
 
-/* device: NULL or the CPU's: only fast kernels are compared. agree: nothing differs by more than
+/* device: NULL or the CPU's: only the CPU is looked at. agree: nothing differs by more than
  * rounding does. Adds what people should read to text. */
 tp_status tp__doctor(const tp__job *job, tp__backend *device, const tp__doctor_options *options,
                      tp__buffer *text, bool *agree, tp_error *err) TP_CHECKED;

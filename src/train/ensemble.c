@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "data_set.h"
-#include "learner.h"
+#include "phase_options.h"
 
 /* ---- views ---- */
 
@@ -169,7 +169,8 @@ struct pass {
   float *sum;            /* [examples, classes], added to */
   struct asked asked[2]; /* one is computed while the next one's pictures are prepared */
   int batch;             /* of all replicas */
-  float weight;          /* of this view of this network */
+  bool bf16;
+  float weight; /* of this view of this network */
   int classes;
   int64_t done, all; /* examples over all passes, for the progress */
   double start;
@@ -249,7 +250,8 @@ static tp_status run_network(struct pass *p, tp__backend *backend, const tp__cat
                              const tp__identity *identity, const tp__tensors *weights,
                              const tp__view *view, int views, tp_error *err)
 {
-  tp__learner_options lo = {.spec = identity->spec, .batch = p->batch, .score_only = true};
+  tp__learner_options lo = {
+      .spec = identity->spec, .batch = p->batch, .bf16 = p->bf16, .score_only = true};
   float share = p->weight / (float)views;
   tp_status status = tp__learner_new(backend, &lo, weights, NULL, &p->learner, err);
   for (int v = 0; status == TP_OK && v < views; v++) {
@@ -296,12 +298,15 @@ tp_status tp__ensemble_run(const tp__job *job, tp__backend *backend, const tp__e
   if (o->batch < 1 || o->batch > 65536)
     return tp__fail(err, TP_ERR_USAGE, "batch: %d is out of range; wanted 1 to 65536", o->batch);
   size_t n = tp__catalog_count(catalog), classes = (size_t)result->classes;
+  bool bf16 = false;
+  TP__TRY(tp__precision_parse(o->precision, &bf16, err));
   result->examples = (int64_t)n;
   result->probabilities = tp__calloc(n, classes * sizeof(float), err);
   tp_status status = TP_ERR_INTERNAL;
   struct pass p = {.job = job,
                    .sum = result->probabilities,
                    .batch = o->batch * backend->replicas,
+                   .bf16 = bf16,
                    .classes = result->classes,
                    .all = (int64_t)n * views * (int64_t)o->runs.count,
                    .start = tp__now()};

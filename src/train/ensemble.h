@@ -36,6 +36,7 @@ typedef struct tp__ensemble_options {
   const tp_data_options *data; /* borrows; pixels are prepared as each network was trained */
   const char *combine;         /* "mean", "val-accuracy" */
   const char *tta;
+  const char *precision; /* "float32", "bf16" */
   int batch;
 } tp__ensemble_options;
 

@@ -58,15 +58,22 @@ static tp_status check_ranges(const tp_train_options *o, tp_error *err)
   return TP_OK;
 }
 
+tp_status tp__precision_parse(const char *text, bool *bf16, tp_error *err)
+{
+  *bf16 = strcmp(text, "bf16") == 0;
+  if (*bf16 || strcmp(text, "float32") == 0) return TP_OK;
+  return tp__fail(err, TP_ERR_USAGE, "precision: \"%s\" is not known; wanted float32 or bf16",
+                  text);
+}
+
 tp_status tp__train_check(const tp_train_options *o, tp_error *err)
 {
   TP__TRY(check_ranges(o, err));
   if (strcmp(o->batch_norm, "frozen") != 0 && strcmp(o->batch_norm, "batch") != 0)
     return tp__fail(err, TP_ERR_USAGE, "batch_norm: \"%s\" is not known; wanted frozen or batch",
                     o->batch_norm);
-  if (strcmp(o->precision, "float32") != 0 && strcmp(o->precision, "bf16") != 0)
-    return tp__fail(err, TP_ERR_USAGE, "precision: \"%s\" is not known; wanted float32 or bf16",
-                    o->precision);
+  bool bf16 = false;
+  TP__TRY(tp__precision_parse(o->precision, &bf16, err));
   if (o->epochs + o->fine_tune_epochs == 0)
     return tp__fail(
         err, TP_ERR_USAGE,

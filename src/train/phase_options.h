@@ -13,6 +13,9 @@ typedef struct tp__range {
 /* Error: TP_ERR_USAGE naming the first that is outside. */
 tp_status tp__ranges_check(const tp__range *range, size_t count, tp_error *err) TP_CHECKED;
 
+/* "float32" or "bf16". Error: TP_ERR_USAGE. */
+tp_status tp__precision_parse(const char *text, bool *bf16, tp_error *err) TP_CHECKED;
+
 /* Ranges and words of the options that no part of its own reads. Error: TP_ERR_USAGE naming the
  * option. */
 tp_status tp__train_check(const tp_train_options *options, tp_error *err) TP_CHECKED;

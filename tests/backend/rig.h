@@ -90,12 +90,14 @@ static inline void *fill_input(const tp__node *node, int64_t n)
   return x;
 }
 
-/* group: NULL, or the process this one stands for; n is then the examples of all. limit: bytes that
- * the program may take, 0: any. Its status; the rig has no program when it fails. */
-static inline tp_status rig_make(rig *made, const tp__graph *g, int threads, int64_t n,
-                                 bool reference, tp__group *group, uint64_t limit, tp_error *error)
+/* group: NULL, or the process this one stands for; the batch is then the examples of all. The
+ * compiler's status; the rig has no program when it fails. */
+static inline tp_status rig_make(rig *made, const tp__graph *g, int threads,
+                                 const tp__compile_options *options, tp__group *group,
+                                 tp_error *error)
 {
   tp_error err = {0};
+  const int64_t n = options->batch;
   rig r = {.graph = g, .n = n};
   tp__tensors initial = {0};
   assert_ok(tp__pool_new(threads, &r.pool, &err));
@@ -104,8 +106,7 @@ static inline tp_status rig_make(rig *made, const tp__graph *g, int threads, int
   initial_parameters(g, &initial);
   assert_ok(r.backend->state_new(r.backend, &initial, &r.state, &err));
   tp__tensors_free(&initial);
-  tp__compile_options options = {.batch = n, .reference = reference, .memory_limit = limit};
-  tp_status status = r.backend->compile(r.backend, g, r.state, &options, &r.program, error);
+  tp_status status = r.backend->compile(r.backend, g, r.state, options, &r.program, error);
   r.input = calloc((size_t)g->count + 1, sizeof *r.input);
   r.output = calloc(g->n_outputs + 1, sizeof *r.output);
   r.elements = calloc(g->n_outputs + 1, sizeof *r.elements);
@@ -122,7 +123,8 @@ static inline tp_status rig_make(rig *made, const tp__graph *g, int threads, int
 static inline tp_status rig_within(rig *made, const tp__graph *g, int threads, int64_t n,
                                    bool reference, uint64_t limit, tp_error *error)
 {
-  return rig_make(made, g, threads, n, reference, NULL, limit, error);
+  const tp__compile_options o = {.batch = n, .reference = reference, .memory_limit = limit};
+  return rig_make(made, g, threads, &o, NULL, error);
 }
 
 static inline rig rig_new_in(const tp__graph *g, int threads, int64_t n, bool reference,
@@ -130,7 +132,8 @@ static inline rig rig_new_in(const tp__graph *g, int threads, int64_t n, bool re
 {
   tp_error err = {0};
   rig r;
-  assert_ok(rig_make(&r, g, threads, n, reference, group, 0, &err));
+  const tp__compile_options o = {.batch = n, .reference = reference};
+  assert_ok(rig_make(&r, g, threads, &o, group, &err));
   return r;
 }
 

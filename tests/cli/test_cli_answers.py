@@ -29,6 +29,25 @@ class Predictions(CliTest):
                 self.assertEqual(self.predict("--threads", threads, *words), want)
             self.assertEqual(self.predict("--batch", 1, *words), want)
 
+    def test_bfloat16(self):
+        """Training goes on in it, answers are near those of float32; B25: the counts are whole."""
+        if "avx512_bf16" not in Path("/proc/cpuinfo").read_text(encoding="utf-8").split():
+            self.skipTest("this processor has no products of bfloat16")
+        bf16 = ["--precision", "bf16", "--device", "cpu"]
+        self.good(*self.train_words(*bf16, run="half", epochs=2))
+        self.assertIn("AVX-512, bfloat16 products; batch", Path("half/log.txt").read_text(encoding="utf-8"))
+        self.assertIn("precision = bf16", Path("half/recipe.ini").read_text(encoding="utf-8"))
+        self.assertIn("nothing is left", self.good("train", "--resume", "half").err)
+        both = [self.predict("--probabilities", *words).splitlines() for words in ([], bf16)]
+        self.assertNotEqual(*both)
+        for one, other in zip(*(lines[1:] for lines in both)):
+            a, b = ([float(x) for x in line.split(",")[1:]] for line in (one, other))
+            self.assertTrue(all(abs(x - y) < 0.05 for x, y in zip(a, b)), (a, b))
+            self.assertAlmostEqual(sum(b), 1, places=5)
+        scores = self.good("evaluate", "run", "--data", "flowers/val", *bf16).out
+        accuracy = float(scores.split("accuracy")[1].split()[0])
+        self.assertAlmostEqual(accuracy * 6, round(accuracy * 6), places=4)  # six pictures
+
     def test_views(self):
         """B43: no augmentation in predictions; an ensemble of a run with itself is that run."""
         plain = self.predict("--probabilities")

@@ -136,7 +136,9 @@ class Usage(CliTest):
         self.bad(USAGE, ['"abacus"', "auto, tpu, gpu, cpu"], *self.train_words("--device", "abacus"))
         self.bad(DEVICE, ["/no/such.so", "no such file"], *self.train_words("--device", "/no/such.so"))
         self.bad(USAGE, ["replicas", "one replica"], *self.train_words("--replicas", 2, "--device", "cpu"))
-        self.bad(USAGE, ["bf16", "TPUs"], *self.train_words("--precision", "bf16", "--device", "cpu"))
+        for words in (self.train_words("--device", "cpu"), ["doctor", "efficientnet-b0"]):
+            self.bad(USAGE, ["precision", "bf16", "avx512_bf16", "TEPAL_CPU", "float32"], *words, "--precision", "bf16",
+                     environment={"TEPAL_CPU": "baseline"})
         self.bad(USAGE, ["accumulate", '"half"'], *self.train_words("--accumulate", "half"))
         self.bad(DEVICE, ["TEPAL_CPU", "nonsense", "avx2"], *self.train_words(), environment={"TEPAL_CPU": "nonsense"})
         self.no_run()
