@@ -40,6 +40,7 @@ static tp_predict_options predict_options(box *b, const set *s, int runs, const 
                               .inputs = {s->test, 2},
                               .out = box_path(b, out),
                               .combine = "mean",
+                              .precision = "float32",
                               .id_column = "id",
                               .label_column = "label",
                               .batch = 4};
@@ -259,6 +260,7 @@ static void evaluation_agrees_with_training(void **state)
                            .runs = {s.run, 1},
                            .inputs = {s.data.val, 1},
                            .combine = "mean",
+                           .precision = "float32",
                            .batch = 32};
   assert_ok(tp__evaluate(&job, cpu, &o, &e, &err));
   remains r = remains_read(s.run[0], "best.safetensors");
@@ -315,6 +317,9 @@ static void refused(void **state)
   o = good;
   o.tta = "zoom";
   assert_fails(predict(&o, 2, &h, &err), TP_ERR_USAGE, "tta: \"zoom\"");
+  o = good;
+  o.precision = "half";
+  assert_fails(predict(&o, 2, &h, &err), TP_ERR_USAGE, "precision: \"half\"");
   o = good;
   o.batch = 0;
   assert_fails(predict(&o, 2, &h, &err), TP_ERR_USAGE, "batch: 0");
