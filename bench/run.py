@@ -31,7 +31,10 @@ STEPS = {
     "infer_lite0_192": "EfficientNet-Lite0, inference",
     "infer_mobilenet-v2_192": "MobileNetV2, inference",
 }
-WORDS = STEPS | {
+# The same with products of bfloat16, on processors that have them; shares are of float32's peak.
+BF16 = {f"{name}_bf16": STEPS[name] + ", bfloat16" for name in (
+    "infer_b0_192", "finetune_b0_192", "full_train_b0_192", "infer_resnet50_192", "full_train_resnet50_192")}
+WORDS = STEPS | BF16 | {
     "infer_b0_192_avx2": "EfficientNet-B0, inference, AVX2 kernels",
     "frozen_train_b0_192": "EfficientNet-B0, training the head from TFRecords, flip and rotation",
     "input_192": "input alone: read, decode, resize, flip, rotate",
@@ -71,7 +74,9 @@ class Bench:
         return next(iter(self.lines([self.build / "bench/bench_step", name, seconds], **how)), None)
 
     def steps(self):
-        for name in STEPS:
+        cpuinfo = Path("/proc/cpuinfo")
+        has_bf16 = cpuinfo.exists() and "avx512_bf16" in cpuinfo.read_text(encoding="utf-8").split()
+        for name in STEPS | (BF16 if has_bf16 else {}):
             if not self.skips(name) and (line := self.step(name)):
                 self.tell(name, line)
         name = "infer_b0_192_avx2"
