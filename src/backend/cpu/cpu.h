@@ -13,9 +13,10 @@
  *                             one thread
  *   kernels*                  the fast loops, a table per instruction set
  *
- * The rule behind all: the batch is cut into chunks that never depend on the number of threads,
- * every value of an example depends on that example alone, and sums over examples are made in the
- * order of the chunks. So the bits of a result are the same for 1 and for 16 threads.
+ * The rule behind all: every value of an example depends on that example alone, and a sum over
+ * examples takes them one after the other in their order, row by row, however they are grouped: a
+ * chunk goes on where the one before it ended. So the bits of a result are the same for 1 and for
+ * 16 threads.
  *
  * Neighbours: backend.h is the only header that others see.
  */

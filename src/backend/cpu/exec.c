@@ -3,10 +3,20 @@
 
 #include "exec.h"
 
-/* n examples are cut into equal chunks of at most so many: a function of n alone. */
-static size_t chunks_of(int chunk, int64_t n)
+/* How many equal chunks n examples are cut into, of at most so many each: those with which the
+ * threads end soonest. A chunk takes the time of its examples and of a tenth of one more, for the
+ * weights that it reads (measured: EfficientNet-B0; less in larger networks). */
+static size_t chunks_of(int most, int64_t n, int threads)
 {
-  return (size_t)((n + chunk - 1) / chunk);
+  int64_t best = 0, soonest = INT64_MAX;
+  for (int size = most; size >= 1 && n > 0; size--) {
+    int64_t chunks = (n + size - 1) / size, rounds = (chunks + threads - 1) / threads;
+    int64_t time = rounds * (10 * ((n + chunks - 1) / chunks) + 1);
+    if (time >= soonest) continue;
+    soonest = time;
+    best = chunks;
+  }
+  return (size_t)best;
 }
 
 static void run_phase(const tp__plan *plan, const tp__phase *p, tp__frame f, int64_t count)
@@ -95,7 +105,8 @@ tp_status tp__plan_run(tp__program *p, int64_t n, tp_error *err)
     tp__run_derived(plan, level);
     if (!has_steps(plan, level)) continue;
     reset_joints(plan, level);
-    struct stage s = {.plan = plan, .level = level, .chunks = chunks_of(plan->chunk_of[level], n)};
+    struct stage s = {
+        .plan = plan, .level = level, .chunks = chunks_of(plan->chunk_of[level], n, plan->threads)};
     tp__pool_for(p->cpu->pool, s.chunks, run_chunk, &s);
     TP__TRY(tp__share_joints(plan, level, err));
   }

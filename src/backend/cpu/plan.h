@@ -36,7 +36,8 @@
 #include "reference.h"
 
 enum {
-  TP__CHUNK = 4, /* examples of a chunk; fewer if that takes too much memory; fixed for D5 */
+  TP__CHUNK = 4, /* examples of a chunk; at most; fewer if that takes too much memory, or keeps more
+                    threads busy */
   TP__SMALL_PIXELS = 64, /* layers up to 8 x 8 run for the whole chunk together */
   TP__BLOCK = 16384      /* elements of a shared array that one thread takes */
 };

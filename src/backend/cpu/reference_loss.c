@@ -76,12 +76,12 @@ void tp__ref_cross_entropy_grad(const tp__ref *r)
   }
 }
 
+/* One after the other, so that the sum does not depend on how examples are grouped. */
 void tp__ref_weighted_sum(const tp__ref *r)
 {
-  double sum = 0;
+  float *sum = r->out.data;
   for (int64_t i = 0; i < r->n; i++)
-    sum += (double)*tp__pixel(&r->in[0], i, 0) * *tp__pixel(&r->in[1], i, 0);
-  *(float *)r->out.data += (float)sum;
+    *sum += *tp__pixel(&r->in[0], i, 0) * *tp__pixel(&r->in[1], i, 0);
 }
 
 void tp__ref_scale_rows(const tp__ref *r)
