@@ -15,7 +15,7 @@
 
 #include "backend/cpu/kernels.h"
 
-enum { ROUNDS = 9, FLOATS = 5 << 19 }; /* the largest layer: 3 x 3 x 512 x 512 */
+enum { ROUNDS = 9, FLOATS = 9 << 19 }; /* the largest layer: 4 x 4 x 512 x 512 */
 static const double burst = 0.002;     /* seconds */
 
 typedef struct buffers {
@@ -128,6 +128,18 @@ static double conv4(const tp__kernels *k, const job *j, const buffers *b)
   v.y_row = (long)v.oh * v.ow * v.y_pitch;
   k->conv(&v);
   return 4 * conv_flops(&v);
+}
+/* d: side of a tile x 10 + examples; shares count the multiplications of a direct convolution. */
+static double winograd(const tp__kernels *k, const job *j, const buffers *b)
+{
+  const job direct = {.a = j->a, .b = j->b, .c = j->c, .d = 31};
+  tp__conv v = conv_of(&direct, b);
+  v.tile = (int)j->d / 10;
+  v.images = (int)j->d % 10;
+  v.x_row = (long)v.h * v.w * v.x_pitch;
+  v.y_row = (long)v.oh * v.ow * v.y_pitch;
+  k->winograd(&v);
+  return v.images * conv_flops(&v);
 }
 static double conv_input_grad(const tp__kernels *k, const job *j, const buffers *b)
 {
@@ -262,6 +274,16 @@ static double sum_products(const tp__kernels *k, const job *j, const buffers *b)
   X(name, 12, 128, 32, 31, run)                                                                    \
   X(name, 48, 256, 512, 12, run)                                                                   \
   X(name, 24, 512, 1024, 12, run)
+#define WINOGRAD(X, name, run)                                                                     \
+  X(name, 48, 64, 64, 41, run)                                                                     \
+  X(name, 24, 128, 128, 41, run)                                                                   \
+  X(name, 12, 256, 256, 44, run)                                                                   \
+  X(name, 12, 256, 256, 41, run)                                                                   \
+  X(name, 6, 512, 512, 24, run)                                                                    \
+  X(name, 48, 128, 32, 41, run)                                                                    \
+  X(name, 24, 128, 32, 41, run)                                                                    \
+  X(name, 12, 128, 32, 44, run)                                                                    \
+  X(name, 6, 128, 32, 24, run)
 #define ROW(name, a, b, c, d, run) {name, a, b, c, d, run},
 
 static const job jobs[] = {
@@ -274,6 +296,7 @@ static const job jobs[] = {
     CONVOLUTIONS(ROW, "conv", conv)
     ROW("conv, 4 examples", 6, 512, 512, 31, conv4)
     ROW("conv, 4 examples", 12, 512, 512, 32, conv4)
+    WINOGRAD(ROW, "winograd", winograd)
     ROW("conv_kernel_grad", 192, 3, 64, 72, conv_kernel_grad)
     CONVOLUTIONS(ROW, "conv_input_grad", conv_input_grad)
     CONVOLUTIONS(ROW, "conv_kernel_grad", conv_kernel_grad)

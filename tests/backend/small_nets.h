@@ -1,12 +1,13 @@
-/* small_nets - networks of inverted-residual blocks as EfficientNet's, small and of odd sizes, for
- * tests. */
+/* small_nets - networks of inverted-residual blocks as EfficientNet's, and of dense ones as
+ * ResNet's, small and of odd sizes, for tests. */
 #ifndef TP_SMALL_NETS_H
 #define TP_SMALL_NETS_H
 
 #include "rig.h"
 
 struct block {
-  int expand, kernel, stride, outputs, squeeze; /* squeeze: channels between, 0: none */
+  int expand;                           /* 0: two dense convolutions instead */
+  int kernel, stride, outputs, squeeze; /* squeeze: channels between, 0: none */
 };
 
 struct small_net {
@@ -73,9 +74,30 @@ static inline tp__value squeeze_excite(tp__graph *g, const char *block, tp__valu
   return NODE(g, MUL, (0), x, s);
 }
 
+/* Act(norm(conv(act(norm(conv x)))) + x). */
+static inline tp__value convolutions(tp__graph *g, const struct small_net *s, int index,
+                                     tp__value x)
+{
+  const struct block *b = &s->block[index];
+  char name[8], part[12], text[32];
+  snprintf(name, sizeof name, "block%d", index);
+  int in = (int)g->node[x].shape.dim[3];
+  tp__value y = x;
+  for (int i = 0; i < 2; i++) {
+    snprintf(part, sizeof part, "%s_%d", name, i);
+    snprintf(text, sizeof text, "%d,%d,%d,%d", b->kernel, b->kernel, i == 0 ? in : b->outputs,
+             b->outputs);
+    y = conv(g, part, y, text, i == 0 ? b->stride : 1, b->kernel / 2);
+    y = normed(g, part, "of", y, b->outputs, i == 0 ? s->act : TP__ACT_NONE);
+  }
+  if (b->stride == 1 && in == b->outputs) y = NODE(g, ADD, (0), y, x);
+  return activation(g, "", y, s->act);
+}
+
 static inline tp__value build_block(tp__graph *g, const struct small_net *s, int index, tp__value x)
 {
   const struct block *b = &s->block[index];
+  if (b->expand == 0) return convolutions(g, s, index, x);
   char name[16], part[32], text[32];
   snprintf(name, sizeof name, "block%d", index);
   int in = (int)g->node[x].shape.dim[3], wide = in * b->expand, pad = b->kernel / 2;
@@ -211,6 +233,14 @@ static const struct small_net small_nets[] = {
      4,
      TP__ACT_SWISH,
      {{6, 5, 1, 16, 4}, {6, 3, 2, 24, 4}, {0}}},
+    {"dense blocks, by tiles of 4 and of 2",
+     46,
+     62,
+     16,
+     40,
+     4,
+     TP__ACT_RELU,
+     {{0, 3, 1, 16, 0}, {0, 3, 2, 24, 0}, {0, 3, 1, 24, 0}, {0, 3, 2, 33, 0}}},
 };
 enum { SMALL_NETS = sizeof small_nets / sizeof small_nets[0] };
 

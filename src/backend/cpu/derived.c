@@ -109,6 +109,11 @@ static void make(tp__plan *plan, const tp__derived *d)
     k->pack_conv_transposed(source(plan, d->in[0]), (int)dim[0], (int)dim[1], (int)dim[2],
                             (int)dim[3], to);
     break;
+  case TP__DERIVE_WINOGRAD:
+  case TP__DERIVE_WINOGRAD_TRANSPOSED:
+    k->pack_winograd(source(plan, d->in[0]), (int)d->k, (int)dim[2], (int)dim[3],
+                     d->kind == TP__DERIVE_WINOGRAD_TRANSPOSED, to);
+    break;
   case TP__DERIVE_DEPTHWISE:
     k->pack_depthwise(source(plan, d->in[0]), (int)d->k, (int)d->n, to);
     break;

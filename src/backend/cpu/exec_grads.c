@@ -38,13 +38,44 @@ void tp__step_conv_kernel_grad(const tp__frame *f, const tp__step *s)
   tp__joint_end(f, s);
 }
 
+tp__conv tp__conv_backwards(const tp__conv *v)
+{
+  tp__conv back = {.images = v->images,
+                   .x_row = v->y_row,
+                   .y_row = v->x_row,
+                   .h = v->oh,
+                   .w = v->ow,
+                   .c = v->n,
+                   .oh = v->h,
+                   .ow = v->w,
+                   .n = v->c,
+                   .kh = v->kh,
+                   .kw = v->kw,
+                   .stride = v->stride,
+                   .pad_top = v->kh - 1 - v->pad_top,
+                   .pad_left = v->kw - 1 - v->pad_left,
+                   .x_pitch = v->y_pitch,
+                   .packed = v->packed,
+                   .y_pitch = v->x_pitch,
+                   .tile = v->tile,
+                   .scratch = v->scratch};
+  return back;
+}
+
 void tp__step_conv_input_grad(const tp__frame *f, const tp__step *s)
 {
   tp__conv v = tp__conv_geometry(f->plan, s);
   v.images = (int)f->n;
   v.packed = tp__derived_at(f, s->derived);
   v.scratch = tp__at_slot(f, s->extra[0]);
-  f->plan->kernels->conv_input_grad(&v, tp__operand(f, s, 0), tp__at_slot(f, s->v));
+  if (v.tile == 0) {
+    f->plan->kernels->conv_input_grad(&v, tp__operand(f, s, 0), tp__at_slot(f, s->v));
+    return;
+  }
+  tp__conv back = tp__conv_backwards(&v);
+  back.x = tp__operand(f, s, 0);
+  back.y = tp__at_slot(f, s->v);
+  f->plan->kernels->winograd(&back);
 }
 
 void tp__step_depthwise_input_grad(const tp__frame *f, const tp__step *s)

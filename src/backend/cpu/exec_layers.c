@@ -151,7 +151,8 @@ tp__conv tp__conv_geometry(const tp__plan *plan, const tp__step *s)
                     .x_pitch = (long)plan->slot[x].pitch,
                     .y_pitch = (long)plan->slot[y].pitch,
                     .act = n->attr.act,
-                    .act_last = n->attr.flag};
+                    .act_last = n->attr.flag,
+                    .tile = tp__winograd_tile(plan->program->graph, n)};
 }
 
 void tp__step_conv(const tp__frame *f, const tp__step *s)
@@ -164,7 +165,10 @@ void tp__step_conv(const tp__frame *f, const tp__step *s)
   v.scratch = tp__at_slot(f, s->extra[0]);
   v.x = tp__operand(f, s, 0);
   v.y = tp__at_slot(f, s->v);
-  f->plan->kernels->conv(&v);
+  if (v.tile > 0)
+    f->plan->kernels->winograd(&v);
+  else
+    f->plan->kernels->conv(&v);
 }
 
 tp__depthwise tp__depthwise_geometry(const tp__plan *plan, const tp__step *s,

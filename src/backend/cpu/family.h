@@ -68,6 +68,11 @@ void TP__FN(pack_conv_transposed)(const float *kernel, int kh, int kw, int c, in
 size_t TP__FN(conv_grad_scratch)(const tp__conv *v);
 void TP__FN(conv_input_grad)(const tp__conv *v, const float *dy, float *dx);
 void TP__FN(conv_kernel_grad)(const tp__conv *v, const float *x, const float *dy, float *dk);
+size_t TP__FN_REST(packed_winograd)(int tile, int c, int n);
+void TP__FN_REST(pack_winograd)(const float *kernel, int tile, int c, int n, bool transposed,
+                                float *packed);
+size_t TP__FN_REST(winograd_scratch)(const tp__conv *v);
+void TP__FN_REST(winograd)(const tp__conv *v);
 size_t TP__FN_REST(packed_depthwise)(int k, int c);
 void TP__FN_REST(pack_depthwise)(const float *kernel, int k, int c, float *packed);
 size_t TP__FN_REST(depthwise_scratch)(const tp__depthwise *v);

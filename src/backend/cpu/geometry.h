@@ -12,6 +12,10 @@ static inline bool tp__is_product(const tp__node *n, const int64_t *kernel)
          pad[2] == 0 && pad[3] == 0;
 }
 
+/* plan_winograd.c: the side of the tiles of a convolution or of its input's gradient by Winograd's
+ * algorithm; 0: it takes another, as all other nodes do. */
+int tp__winograd_tile(const tp__graph *g, const tp__node *n);
+
 /* Elements after which the factors of dense pixels repeat in whole vectors; pitched ones repeat
  * from pixel to pixel. */
 static inline int64_t tp__pixel_period(const tp__shape *shape, int64_t pitch)
@@ -24,6 +28,8 @@ static inline int64_t tp__pixel_period(const tp__shape *shape, int64_t pitch)
 
 /* A convolution's step or one of its gradients. */
 tp__conv tp__conv_geometry(const tp__plan *plan, const tp__step *s);
+/* The input's gradient by Winograd's kernels: the convolution of dy that gives dx. */
+tp__conv tp__conv_backwards(const tp__conv *v);
 /* A depthwise convolution's step or one of its gradients; kernel: [k,k,C,1]. */
 tp__depthwise tp__depthwise_geometry(const tp__plan *plan, const tp__step *s,
                                      const tp__shape *kernel);

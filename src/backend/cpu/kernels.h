@@ -3,16 +3,16 @@
  *
  *   kernels_baseline / _avx2 / _avx512: a table of the same functions; the executor picks one table
  * when it starts. kernels_avx512bf16: that of avx512, but matrix products, convolutions and their
- * gradients round what they multiply to bfloat16 (to nearest, ties to even); products are exact and
- * sums float32, chains as below
+ * gradients (not winograd) round what they multiply to bfloat16 (to nearest, ties to even);
+ * products are exact and sums float32, chains as below
  *
  * Layout: an activation of one example is [H,W,C] with a channel pitch: pixel p, channel c at p *
  * pitch + c, pitch = C rounded up to TP__LANES. Kernels may write anything into the padding
  * channels of what they produce, and never let padding channels of their input reach a result.
  * Every output is one chain of fused multiply-adds in the order of k (ky, kx, c), starting from the
- * bias; divisions are IEEE: so AVX2 and AVX-512, gcc and clang give the same bits, however rows are
- * grouped. (The baseline has no fused multiply-add and differs in the last bits.) Never compiled
- * with -ffast-math.
+ * bias (winograd: a fixed sequence of them); divisions are IEEE: so AVX2 and AVX-512, gcc and clang
+ * give the same bits, however rows are grouped. (The baseline has no fused multiply-add and differs
+ * in the last bits.) Never compiled with -ffast-math.
  *
  * Weights are packed by the table's own pack functions, once while they are frozen, at each step
  * while they train. All pointers 64-byte aligned unless said otherwise. None of these functions
@@ -62,7 +62,8 @@ typedef struct tp__conv {
   const float *residual; /* as y, or NULL */
   tp__act act;
   bool act_last;  /* as in tp__gemm */
-  float *scratch; /* conv_scratch() floats, this thread's */
+  int tile;       /* winograd: outputs along the side of a tile, 2 or 4; else not used */
+  float *scratch; /* conv_scratch() or winograd_scratch() floats, this thread's */
 } tp__conv;
 
 typedef struct tp__depthwise {
@@ -132,6 +133,14 @@ typedef struct tp__kernels {
   void (*conv_input_grad)(const tp__conv *v, const float *dy, float *dx);
   void (*conv_kernel_grad)(const tp__conv *v, const float *x, const float *dy,
                            float *dk /* [kh,kw,c,n] +=, in order of examples and pixels */);
+  /* The same for kernels of 3 x 3 and stride 1 by fewer multiplications (kernels_winograd.c), with
+   * rounding of its own; x_pitch in whole vectors. transposed: for the gradient of the input, a
+   * convolution of dy (n channels) -> dx (c) with padding 2 - pad_top, 2 - pad_left. */
+  size_t (*packed_winograd)(int tile, int c, int n);
+  void (*pack_winograd)(const float *kernel /* [3,3,c,n] */, int tile, int c, int n,
+                        bool transposed, float *packed);
+  size_t (*winograd_scratch)(const tp__conv *v); /* grows with images */
+  void (*winograd)(const tp__conv *v);
   size_t (*packed_depthwise)(int k, int c);
   void (*pack_depthwise)(const float *kernel /* [k,k,c,1] */, int k, int c, float *packed);
   size_t (*depthwise_scratch)(const tp__depthwise *v);

@@ -84,6 +84,7 @@ struct tp__step {
   int band;  /* ... rows of the result at a time */
   int joint; /* its ticket; -1: not a joint */
   int level;
+  bool together; /* with all examples of the chunk, although the layer is large */
   size_t output; /* a fetch step: which */
 };
 
@@ -98,6 +99,8 @@ typedef enum tp__derive {
   TP__DERIVE_GEMM_TRANSPOSED, /* kernel [n,k] as [k,n] */
   TP__DERIVE_CONV,
   TP__DERIVE_CONV_TRANSPOSED, /* for the input gradient */
+  TP__DERIVE_WINOGRAD,        /* k: side of the tiles */
+  TP__DERIVE_WINOGRAD_TRANSPOSED,
   TP__DERIVE_DEPTHWISE,
   TP__DERIVE_NORM,      /* gamma, beta, mean, variance -> factor and shift */
   TP__DERIVE_NORM_GRAD, /* gamma, variance -> factor */

@@ -107,6 +107,8 @@ static tp_status make_conv(tp__making *m)
   TP__TRY(m->step.in[4] != TP__NONE ? tp__make_pitched(m, 4) : TP_OK);
   if (tp__is_product(m->step.node, dim)) return make_gemm_conv(m, dim);
   if (m->step.in[4] != TP__NONE) TP__TRY(scale_inputs(m));
+  tp__conv geometry = tp__conv_geometry(m->plan, &m->step);
+  if (geometry.tile > 0) return tp__make_winograd(m, &geometry, tp__step_conv);
   tp__derived d = {
       .kind = TP__DERIVE_CONV,
       .node = m->step.node,
@@ -114,7 +116,6 @@ static tp_status make_conv(tp__making *m)
       .n_in = 1,
       .size = m->plan->kernels->packed_conv((int)dim[0], (int)dim[1], (int)dim[2], (int)dim[3])};
   TP__TRY(tp__plan_derive(m->plan, &d, &m->step.derived, m->err));
-  tp__conv geometry = tp__conv_geometry(m->plan, &m->step);
   int64_t size = (int64_t)m->plan->kernels->conv_scratch(&geometry);
   TP__TRY(tp__plan_extra(m->plan, size, true, &m->step.extra[0], m->err));
   return tp__make_finish(m, tp__step_conv);

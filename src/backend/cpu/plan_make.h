@@ -37,6 +37,9 @@ tp_status tp__make_concat(tp__making *m) TP_CHECKED;
 /* x * factor + shift, both derived from `count` operands after x. */
 tp_status tp__make_with_factors(tp__making *m, tp__derive kind, int count) TP_CHECKED;
 
+/* plan_winograd.c: v: the convolution to be done, forward or backwards; run: its step. */
+tp_status tp__make_winograd(tp__making *m, const tp__conv *v, tp__step_fn run) TP_CHECKED;
+
 tp_status tp__make_conv_input_grad(tp__making *m) TP_CHECKED;
 tp_status tp__make_conv_kernel_grad(tp__making *m) TP_CHECKED;
 

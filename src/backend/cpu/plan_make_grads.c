@@ -18,6 +18,11 @@ tp_status tp__make_conv_input_grad(tp__making *m)
     TP__TRY(tp__make_packed(m, TP__DERIVE_GEMM_TRANSPOSED, 1, (long)dim[3], (long)dim[2]));
     return tp__make_finish(m, tp__step_gemm_input_grad);
   }
+  tp__conv geometry = tp__conv_geometry(m->plan, &m->step);
+  if (geometry.tile > 0) {
+    geometry = tp__conv_backwards(&geometry);
+    return tp__make_winograd(m, &geometry, tp__step_conv_input_grad);
+  }
   tp__derived d = {
       .kind = TP__DERIVE_CONV_TRANSPOSED,
       .node = m->step.node,

@@ -17,14 +17,21 @@ static int64_t pixels_of(const tp__plan *plan, const tp__step *s)
   return most;
 }
 
+/* Runs for the whole chunk together. */
+static bool is_small(const tp__plan *plan, const tp__step *s)
+{
+  return s->together || pixels_of(plan, s) <= TP__SMALL_PIXELS;
+}
+
 /* All steps of the level that handle pixels are of large layers. */
 static bool is_large(const tp__plan *plan, int level)
 {
   int large = 0;
   for (int i = 0; i < plan->n_steps; i++) {
-    int64_t pixels = plan->step[i].level == level ? pixels_of(plan, &plan->step[i]) : 1;
-    if (pixels > 1 && pixels <= TP__SMALL_PIXELS) return false;
-    large += pixels > 1;
+    const tp__step *s = &plan->step[i];
+    if (s->level != level || pixels_of(plan, s) == 1) continue;
+    if (is_small(plan, s)) return false;
+    large++;
   }
   return large > 0;
 }
@@ -61,7 +68,7 @@ tp_status tp__plan_phases(tp__plan *plan, tp_error *err)
   for (int i = 0; i < plan->n_steps; i++) {
     const tp__step *s = &plan->step[i];
     int64_t pixels = pixels_of(plan, s);
-    bool grouped = pixels <= TP__SMALL_PIXELS;
+    bool grouped = is_small(plan, s);
     if (p != NULL && p->level == s->level && (pixels == 1 || grouped == p->grouped)) {
       p->end = i + 1;
       continue;

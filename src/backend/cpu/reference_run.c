@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "geometry.h"
 #include "program.h"
 #include "reference.h"
 
@@ -33,13 +34,19 @@ static bool is_product(tp__op op)
          op == TP__OP_MATMUL || op == TP__OP_MATMUL_INPUT_GRAD || op == TP__OP_MATMUL_KERNEL_GRAD;
 }
 
+/* bf16: Winograd's convolutions are faster than products of bfloat16, and stay as they are. */
+static bool is_rounded(const tp__graph *g, const tp__node *n)
+{
+  return is_product(n->op) && tp__winograd_tile(g, n) == 0;
+}
+
 /* Bytes of the largest factor `operand` of a product. */
 static size_t largest_factor(const tp__program *p, int operand)
 {
   size_t most = 0;
   for (int32_t v = 0; v < p->graph->count; v++) {
     const tp__node *n = &p->graph->node[v];
-    if (!p->bf16 || !is_product(n->op)) continue;
+    if (!p->bf16 || !is_rounded(p->graph, n)) continue;
     size_t bytes = value_bytes(&p->graph->node[n->in[operand]], p->batch);
     if (bytes > most) most = bytes;
   }
@@ -133,7 +140,7 @@ static void run_node(tp__program *p, tp__value v, int64_t n)
     r.in[i] = tp__view_of(&p->graph->node[node->in[i]].shape, n, 0);
     r.in[i].data = value_data(p, node->in[i]);
   }
-  for (int i = 0; i < 2 && p->bf16 && is_product(node->op); i++) {
+  for (int i = 0; i < 2 && p->bf16 && is_rounded(p->graph, node); i++) {
     round_factor(&r.in[i], p->plain->rounded[i]);
     r.in[i].data = p->plain->rounded[i];
   }
