@@ -114,8 +114,9 @@ tp_status tp__context_group(tp_context *c, tp_error *err)
 tp_status tp__context_alone(const char *job, tp_error *err)
 {
   if (tp__group_started(false) == 1) return TP_OK;
-  return tp__fail(err, TP_ERR_USAGE,
-                  "only training is done by several processes: %s without mpirun", job);
+  return tp__fail(
+      err, TP_ERR_USAGE,
+      "only training is done by several processes: %s without mpirun (or TEPAL_PROCESSES)", job);
 }
 
 int tp_context_process(const tp_context *c)

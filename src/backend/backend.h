@@ -13,8 +13,7 @@
  * wait when the fetched values are there. Runs on one state take effect in the order of submit.
  *
  * Here: cpu/ (our own kernels, planner and executor), pjrt/ (TPUs, GPUs: StableHLO through a
- * plugin), kv_store.h (what processes that share a device tell each other). Neighbours: graph is
- * all that comes in; train calls.
+ * plugin). Neighbours: graph is all that comes in; train calls.
  */
 #ifndef TP_BACKEND_H
 #define TP_BACKEND_H

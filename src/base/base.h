@@ -9,7 +9,8 @@
  *
  * Rules: includes nothing of the other rooms. No globals. Nothing exits, prints or aborts for an
  * outside cause. See also: pool.h (threads), rng.h (counter-based random numbers), log.h,
- * child.h (work that may crash).
+ * child.h (work that may crash), group.h (processes that work together), kv_store.h (what they
+ * tell each other before).
  */
 #ifndef TP_BASE_H
 #define TP_BASE_H

@@ -31,6 +31,34 @@ void tp__group_free(tp__group *g)
   if (g != NULL) g->free(g);
 }
 
+tp_status tp__group_patience(double *seconds, tp_error *err)
+{
+  const char *text = getenv("TEPAL_PROCESS_TIMEOUT");
+  char *stop = NULL;
+  *seconds = text != NULL ? strtod(text, &stop) : 30;
+  if (text == NULL || (stop != text && *stop == '\0' && *seconds >= 3 && *seconds <= 1e6))
+    return TP_OK;
+  return tp__fail(
+      err, TP_ERR_USAGE,
+      "environment variable TEPAL_PROCESS_TIMEOUT: \"%s\"; wanted are seconds, 3 or more", text);
+}
+
+void tp__group_silence(double seconds, char text[160])
+{
+  snprintf(text, 160,
+           " has not been heard of for %.0f seconds: it was killed, or its machine or the network "
+           "is lost; go on with --resume",
+           seconds);
+}
+
+tp_status tp__group_give_up(tp__group *g, const tp_error *why, tp_error *err)
+{
+  g->over = true;
+  if (err != NULL) *err = *why;
+  if (err != NULL && g->rank != 0 && why->status != TP_ERR_DEVICE) err->text[0] = '\0';
+  return why->status;
+}
+
 static tp_status make_room(tp__group *g, size_t bytes, tp_error *err)
 {
   if (bytes <= g->room_size) return TP_OK;

@@ -9,8 +9,8 @@
  * others' calls then end with its status, whatever they wait for. The same happens when one has
  * not been heard of for too long.
  *
- * A group of NULL is one process alone: every function takes it. Implementations: group_mpi.c, and
- * threads in the tests.
+ * A group of NULL is one process alone: every function takes it. Implementations: group_mpi.c,
+ * group_net.c (without MPI), and threads in the tests.
  */
 #ifndef TP_GROUP_H
 #define TP_GROUP_H
@@ -58,16 +58,25 @@ static inline int tp__group_size(const tp__group *group)
   return group != NULL ? group->size : 1;
 }
 
-/* The processes that mpirun (or another starter of MPI programs) has started; NULL when this one
- * was started by itself. Errors: TP_ERR_DEVICE: this build has no MPI. Returns: tp__group_free. */
+/* The processes that mpirun (or another starter of MPI programs) has started, or of which the
+ * environment says so (TEPAL_PROCESSES: group_open.c); NULL when this one was started by itself.
+ * Errors: TP_ERR_DEVICE: this build has no MPI; TP_ERR_USAGE: the environment is wrong. Returns:
+ * tp__group_free. */
 tp_status tp__group_open(tp__group **group, tp_error *err) TP_CHECKED;
-/* How many processes that starter says there are, here: on this machine; 1 without one. */
+/* How many processes there are by what the environment says, here: on this machine as far as it is
+ * known; 1 without a group. */
 long tp__group_started(bool here);
 void tp__group_free(tp__group *group);
 
-/* What implementations call: the lists. */
+/* What implementations call: the lists; the seconds after which a silent process is lost
+ * (TEPAL_PROCESS_TIMEOUT, else 30); what is said of it, behind its name; and the end of a call that
+ * meets a failure of another one, which why tells: process 0 reports it, a loss all do, for process
+ * 0 may be the one. */
 tp_status tp__group_lists(tp__group *group, tp_error *err) TP_CHECKED;
 void tp__group_lists_free(tp__group *group);
+tp_status tp__group_patience(double *seconds, tp_error *err) TP_CHECKED;
+void tp__group_silence(double seconds, char text[160]);
+tp_status tp__group_give_up(tp__group *group, const tp_error *why, tp_error *err) TP_CHECKED;
 
 /* all [size][bytes]: what each process gives, in their order. */
 tp_status tp__group_gather(tp__group *group, const void *own, size_t bytes, void *all,

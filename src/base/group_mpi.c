@@ -73,11 +73,7 @@ static void listen_to(struct mpi_group *m, int rank)
   MPI_Test(&p->receiving, &done, MPI_STATUS_IGNORE);
   if (!done) {
     char text[160];
-    snprintf(
-        text, sizeof text,
-        " has not been heard of for %.0f seconds: it was killed, or its machine or the network "
-        "is lost; go on with --resume",
-        m->timeout);
+    tp__group_silence(m->timeout, text);
     if (tp__now() - p->heard > m->timeout) set_broken(m, TP_ERR_DEVICE, rank, text);
     return;
   }
@@ -123,22 +119,13 @@ static void *pulse_main(void *arg)
 
 /* ---- the group's functions ---- */
 
-static tp_status give_up(struct mpi_group *m, tp_error *err)
-{
-  m->base.over = true;
-  if (err != NULL) *err = m->why;
-  /* Process 0 reports what was told; of a lost one all tell, for process 0 may be the one. */
-  if (err != NULL && m->base.rank != 0 && m->why.status != TP_ERR_DEVICE) err->text[0] = '\0';
-  return m->why.status;
-}
-
 static tp_status wait_all(struct mpi_group *m, int count, tp_error *err)
 {
   for (int spins = 0;; spins++) {
     int done = 0;
     MPI_Testall(count, m->request, &done, MPI_STATUSES_IGNORE);
     if (done) return TP_OK;
-    if (atomic_load(&m->broken)) return give_up(m, err);
+    if (atomic_load(&m->broken)) return tp__group_give_up(&m->base, &m->why, err);
     if (spins > SPINS) nap(spins > 20 * SPINS ? 200 : 20);
   }
 }
@@ -193,7 +180,7 @@ static bool mpi_fail(tp__group *g, tp_status status, const char *text)
 static tp_status mpi_lost(tp__group *g, tp_error *err)
 {
   struct mpi_group *m = (struct mpi_group *)g;
-  return atomic_load(&m->broken) ? give_up(m, err) : TP_OK;
+  return atomic_load(&m->broken) ? tp__group_give_up(g, &m->why, err) : TP_OK;
 }
 
 /* Pulses on their way are of no use any more. */
@@ -256,14 +243,7 @@ static tp_status begin_mpi(struct mpi_group *m, int *level, tp_error *err)
 
 static tp_status begin_pulses(struct mpi_group *m, tp_error *err)
 {
-  const char *text = getenv("TEPAL_PROCESS_TIMEOUT");
-  char *stop = NULL;
-  m->timeout = text != NULL ? strtod(text, &stop) : 30;
-  if (text != NULL && (stop == text || *stop != '\0' || !(m->timeout >= 3 && m->timeout <= 1e6)))
-    return tp__fail(err, TP_ERR_USAGE,
-                    "environment variable TEPAL_PROCESS_TIMEOUT: \"%s\"; wanted are seconds, 3 or "
-                    "more",
-                    text);
+  TP__TRY(tp__group_patience(&m->timeout, err));
   for (int r = 0; r < m->base.size; r++) {
     struct peer *p = &m->peer[r];
     p->sending = p->receiving = MPI_REQUEST_NULL;

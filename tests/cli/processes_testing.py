@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -96,6 +97,24 @@ class ProcessTest(CliTest):
     def start(self, count, *words, before=("mpirun",)):
         return subprocess.Popen(self.command(count, *words, before=before), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment)
+
+    def apart(self, count, *words, environments=None, before=None, **environment):
+        """Starts so many processes, each by itself, as hosts of a slice are."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = "127.0.0.1:%d" % probe.getsockname()[1]
+        shared = {"TEPAL_PROCESSES": str(count), "TEPAL_ADDRESS": address, "TEPAL_SECRET": "0123456789abcdef",
+                  "TEPAL_PROCESS_TIMEOUT": "30", **environment}
+        return [subprocess.Popen([*(before(rank) if before else []), self.program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True,
+                                 env={**self.alone, "TEPAL_PROCESS": str(rank), **shared,
+                                      **(environments[rank] if environments else {})})
+                for rank in range(count)]
+
+    def all_end(self, processes, timeout=PATIENCE):
+        """Exit codes and outputs, by rank."""
+        out = [process.communicate(timeout=timeout)[0] for process in processes]
+        return [process.returncode for process in processes], out
 
     def begin(self, count, run, *more, before=("mpirun",)):
         """A long training in its first epochs."""

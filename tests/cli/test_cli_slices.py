@@ -25,7 +25,7 @@ class Slices(ProcessTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        more = {"TEPAL_SLICE_PLUGIN": str(FOUND[0]), "TEPAL_SLICE_PATIENCE": "8", "TMPDIR": cls.box}
+        more = {"TEPAL_SLICE_PLUGIN": str(FOUND[0]), "TEPAL_PROCESS_TIMEOUT": "30", "TMPDIR": cls.box}
         cls.environment.update(more)
         cls.alone.update(more)
 
@@ -85,6 +85,7 @@ class Slices(ProcessTest):
         self.goes_on(2)
 
     def test_one_is_frozen(self):
+        self.environment = dict(self.environment, TEPAL_PROCESS_TIMEOUT="5", TEPAL_SLICE_PATIENCE="8")
         process = self.begin(2, "new")
         pids = children(process.pid)
         os.kill(pids[1], signal.SIGSTOP)

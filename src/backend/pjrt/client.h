@@ -34,7 +34,7 @@ void tp__client_free(tp__client *client); /* after all that was made with it */
 
 /* One of several processes that run one program together, each on devices of its own. */
 typedef struct tp__peers {
-  struct tp__kv *kv; /* backend/kv_store.h; NULL: the plugin finds the others by itself (TPUs) */
+  struct tp__kv *kv; /* base/kv_store.h; NULL: the plugin finds the others by itself (TPUs) */
   int rank, count;   /* this process, of so many */
   tp__group *group;  /* NULL, or: waiting for the others ends when one of them is lost */
 } tp__peers;

@@ -1,12 +1,12 @@
 /* peers - how several processes that share one program find each other: a plugin asks for values by
- * name, and the key-value store of backend/kv_store.h answers; see client.h
+ * name, and the key-value store of base/kv_store.h answers; see client.h
  *
  * The plugin calls from threads of its own, several at once.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/kv_store.h"
+#include "base/kv_store.h"
 #include "pjrt_parts.h"
 
 enum { look_ms = 1000 };

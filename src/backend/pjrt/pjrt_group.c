@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/kv_store.h"
 #include "base/checksum.h"
+#include "base/kv_store.h"
 #include "pjrt_state.h"
 
 enum { STORE_PATIENCE_MS = 60000, HOST = 256 };
@@ -59,27 +59,26 @@ struct invitation {
   tp__kv_secret secret;
 };
 
+/* On a machine of its own for all processes nobody else can reach it; otherwise it is on all
+ * interfaces, under the name in TEPAL_ADDRESS (whose port is the group's, if it has one) or the
+ * machine's. */
 static tp_status serve(tp__meeting *m, const tp__group *g, struct invitation *in, tp_error *err)
 {
   const char *given = getenv("TEPAL_ADDRESS");
-  char host[HOST] = "127.0.0.1", where[HOST + 8] = "127.0.0.1:0";
-  bool here = g->local == g->size, named = given != NULL && given[0] != '\0';
-  if (!here && gethostname(host, sizeof host - 1) != 0)
-    return tp__fail(err, TP_ERR_DEVICE, "this machine has no name: set TEPAL_ADDRESS=HOST:PORT");
-  if (named && strlen(given) >= sizeof host)
+  const char *colon = given != NULL ? strrchr(given, ':') : NULL;
+  size_t length = colon != NULL ? (size_t)(colon - given) : given != NULL ? strlen(given) : 0;
+  char host[HOST] = "127.0.0.1";
+  bool here = g->local == g->size;
+  if (length >= sizeof host)
     return tp__fail(err, TP_ERR_USAGE, "environment variable TEPAL_ADDRESS: is too long");
+  if (!here && length > 0)
+    snprintf(host, sizeof host, "%.*s", (int)length, given);
+  else if (!here && gethostname(host, sizeof host - 1) != 0)
+    return tp__fail(err, TP_ERR_DEVICE,
+                    "this machine has no name: set TEPAL_ADDRESS to its address");
   TP__TRY(tp__kv_secret_make(&in->secret, err));
-  if (named)
-    snprintf(where, sizeof where, "%s", given);
-  else if (!here)
-    snprintf(where, sizeof where, ":0");
-  tp_status status = tp__kv_server_new(where, &in->secret, &m->server, err);
-  if (status != TP_OK)
-    return named ? tp__at(err, status, "environment variable TEPAL_ADDRESS") : status;
-  char *colon = named ? strrchr(where, ':') : NULL;
-  if (colon != NULL) *colon = '\0';
-  snprintf(in->address, sizeof in->address, "%s:%d", named ? where : host,
-           tp__kv_server_port(m->server));
+  TP__TRY(tp__kv_server_new(here ? "127.0.0.1:0" : ":0", &in->secret, &m->server, err));
+  snprintf(in->address, sizeof in->address, "%s:%d", host, tp__kv_server_port(m->server));
   return TP_OK;
 }
 
@@ -161,7 +160,7 @@ tp_status tp__pjrt_meet(tp__pjrt *p, const tp__pjrt_options *o, tp_error *err)
   tp__group *g = o->group;
   tp_status status = TP_OK;
   p->meeting.peers = (tp__peers){.rank = g->rank, .count = g->size, .group = g};
-  if (o->kind == TP__CLASS_TPU && g->local > 1)
+  if (o->kind == TP__CLASS_TPU && g->local > 1 && getenv("TPU_PROCESS_BOUNDS") == NULL)
     status = tp__fail(err, TP_ERR_DEVICE,
                       "%d processes on this machine, but one drives all of its TPU chips: "
                       "start one on each machine",

@@ -11,6 +11,9 @@
  * Processes meet through the key-value callbacks, as GPU plugins do, and there agree on a folder
  * (below TMPDIR) for all other bytes, which stands for the wires between the devices. One that does
  * not come within TEPAL_SLICE_PATIENCE seconds (60) is an error of the run.
+ *
+ * With TEPAL_SLICE_TPU=M it is a TPU of M cores on each host, and finds the others as libtpu does:
+ * by TPU_WORKER_ID and TPU_WORKER_HOSTNAMES; the folder is then TEPAL_SLICE_FOLDER.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -102,6 +105,55 @@ static tp__pjrt_client *client;
 static tp__pjrt_device *device[DEVICES_MAX], *addressable[DEVICES_MAX]; /* by id; its own */
 static uint64_t runs;
 
+/* ---- the wires ---- */
+
+static const char *path_of(uint64_t run, int of, bool part, char path[NAME])
+{
+  snprintf(path, NAME, "%s/%llu.%d%s", folder, (unsigned long long)run, of, part ? ".part" : "");
+  return path;
+}
+
+static FILE *open_message(uint64_t run, int of, bool write)
+{
+  char path[NAME];
+  return fopen(path_of(run, of, write, path), write ? "we" : "re");
+}
+
+static bool finish_message(uint64_t run, FILE *f)
+{
+  char from[NAME], to[NAME];
+  return fclose(f) == 0 &&
+         rename(path_of(run, node, true, from), path_of(run, node, false, to)) == 0;
+}
+
+static FILE *wait_for_message(uint64_t run, int of)
+{
+  const char *set = getenv("TEPAL_SLICE_PATIENCE");
+  FILE *f = NULL;
+  for (long left = 1000 * (set != NULL ? strtol(set, NULL, 10) : 60); left > 0; left--) {
+    if ((f = open_message(run, of, false)) != NULL) break;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+  return f;
+}
+
+/* An empty message before the first run. */
+static tp__pjrt_error *meet_as_tpu(void)
+{
+  const char *given = getenv("TEPAL_SLICE_FOLDER");
+  snprintf(folder, sizeof folder, "%s", given != NULL ? given : "");
+  FILE *f = open_message(0, node, true);
+  if (f == NULL || !finish_message(0, f)) return fail("can't write", node);
+  for (int of = 0; of < nodes; of++) {
+    f = wait_for_message(0, of);
+    if (f == NULL) return fail("has not come", of);
+    fclose(f);
+  }
+  return NULL;
+}
+
+/* ---- the client ---- */
+
 static tp__pjrt_error *told(tp__pjrt_code code, const char *message, size_t size)
 {
   (void)size;
@@ -179,6 +231,14 @@ static tp__pjrt_error *list_devices(void)
   return NULL;
 }
 
+static tp__pjrt_error *platform_name(tp__pjrt_client_text *args)
+{
+  if (getenv("TEPAL_SLICE_TPU") == NULL) return real->client_platform_name(args);
+  args->text = "tpu";
+  args->text_size = 3;
+  return NULL;
+}
+
 static int64_t option(const tp__pjrt_client_create *args, const char *name, int64_t otherwise)
 {
   for (size_t i = 0; i < args->num_options; i++) {
@@ -194,14 +254,22 @@ static tp__pjrt_error *client_create(tp__pjrt_client_create *args)
   nodes = (int)option(args, "num_nodes", 1);
   node = (int)option(args, "node_id", 0);
   each = (int)option(args, "cpu_device_count", 1);
-  if (nodes == 1) return real->client_create(args);
+  const char *tpu = getenv("TEPAL_SLICE_TPU");
+  if (tpu != NULL) {
+    if (args->num_options > 0 || args->kv_get != NULL) return fail("is a TPU: no options", node);
+    const char *names = getenv("TPU_WORKER_HOSTNAMES"), *id = getenv("TPU_WORKER_ID");
+    for (; names != NULL && *names != '\0'; names++) nodes += *names == ',';
+    node = id != NULL ? (int)strtol(id, NULL, 10) : 0;
+    each = (int)strtol(tpu, NULL, 10);
+  } else if (nodes == 1) {
+    return real->client_create(args);
+  }
   if (nodes > NODES_MAX || nodes * each > DEVICES_MAX || node >= nodes)
     return fail("is too much", node);
-  TRY(meet(args));
-  const char count[] = "cpu_device_count";
+  if (nodes > 1) TRY(tpu != NULL ? meet_as_tpu() : meet(args));
   const tp__pjrt_named_value value = {.struct_size = sizeof value,
-                                      .name = count,
-                                      .name_size = sizeof count - 1,
+                                      .name = "cpu_device_count",
+                                      .name_size = 16,
                                       .type = TP__PJRT_INT64,
                                       .value.int64 = nodes * each,
                                       .value_size = 1};
@@ -282,44 +350,6 @@ static tp__pjrt_error *buffer_destroy(tp__pjrt_buffer_destroy *args)
   for (int r = 0; m != NULL && r < nodes * each; r++) destroy(m->other[r]);
   free(m);
   return real->buffer_destroy(args);
-}
-
-/* ---- the wires ---- */
-
-static FILE *open_message(uint64_t run, int of, bool write)
-{
-  char path[NAME];
-  snprintf(path, sizeof path, "%s/%llu.%d%s", folder, (unsigned long long)run, of,
-           write ? ".part" : "");
-  return fopen(path, write ? "we" : "re");
-}
-
-static bool finish_message(uint64_t run, FILE *f)
-{
-  char from[NAME], to[NAME];
-  snprintf(to, sizeof to, "%s/%llu.%d", folder, (unsigned long long)run, node);
-  snprintf(from, sizeof from, "%s/%llu.%d.part", folder, (unsigned long long)run, node);
-  return fclose(f) == 0 && rename(from, to) == 0;
-}
-
-/* Everyone has read it who has sent a later one. */
-static void forget_message(uint64_t run)
-{
-  char path[NAME];
-  snprintf(path, sizeof path, "%s/%llu.%d", folder, (unsigned long long)run, node);
-  unlink(path);
-}
-
-static FILE *wait_for_message(uint64_t run, int of)
-{
-  const char *set = getenv("TEPAL_SLICE_PATIENCE");
-  long left = 1000 * (set != NULL ? strtol(set, NULL, 10) : 60);
-  FILE *f = open_message(run, of, false);
-  for (; f == NULL && left > 0; left--) {
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    f = open_message(run, of, false);
-  }
-  return f;
 }
 
 /* ---- arguments ---- */
@@ -444,7 +474,9 @@ static tp__pjrt_error *gather_arguments(const run *x)
     if (f != NULL) fclose(f);
     TRY(error);
   }
-  if (runs > 1) forget_message(runs - 1);
+  /* Everyone has read the message before, who has sent this one. */
+  char path[NAME];
+  if (runs > 1) unlink(path_of(runs - 1, node, false, path));
   for (int d = 0; d < each; d++)
     memcpy(x->argument + (size_t)(node * each + d) * x->arguments, x->args->argument_lists[d],
            x->arguments * sizeof *x->argument);
@@ -558,6 +590,7 @@ const tp__pjrt_api *GetPjrtApi(void)
   mine.api.error_code = error_code;
   mine.api.client_create = client_create;
   mine.api.client_destroy = client_destroy;
+  mine.api.client_platform_name = platform_name;
   mine.api.client_addressable_devices = addressable_devices;
   mine.api.description_process_index = process_index;
   mine.api.buffer_destroy = buffer_destroy;

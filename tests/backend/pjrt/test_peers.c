@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/kv_store.h"
 #include "backend/pjrt/client.h"
 #include "backend/pjrt/search.h"
+#include "base/kv_store.h"
 #include "pjrt_testing.h"
 
 enum { PROCESSES = 4 };

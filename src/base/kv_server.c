@@ -5,8 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,7 +17,6 @@
 enum {
   CONNECTIONS_MAX = 512, /* at once, and so the threads */
   STRANGERS_MAX = 64,    /* ... of them such that have not proven the secret */
-  BACKLOG = 128,
 };
 static const double proof_seconds = 5, message_seconds = 60, look_seconds = 0.5;
 
@@ -218,38 +215,6 @@ static void *accept_all(void *arg)
 
 /* ---- life ---- */
 
-static tp_status listen_on(tp__kv_server *s, const char *address, tp_error *err)
-{
-  char host[256], port[8];
-  TP__TRY(tp__kv_address(address, host, port, err));
-  struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
-  int fault = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hint, &list);
-  if (fault != 0) return tp__fail(err, TP_ERR_USAGE, "%s: %s", address, gai_strerror(fault));
-  int reason = 0;
-  for (struct addrinfo *a = list; a != NULL && s->fd < 0; a = a->ai_next) {
-    s->fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
-    int on = 1;
-    if (s->fd >= 0) setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (s->fd >= 0 && bind(s->fd, a->ai_addr, a->ai_addrlen) == 0 && listen(s->fd, BACKLOG) == 0)
-      break;
-    reason = errno;
-    if (s->fd >= 0) close(s->fd);
-    s->fd = -1;
-  }
-  freeaddrinfo(list);
-  if (s->fd < 0)
-    return tp__fail(err, TP_ERR_DEVICE, "%s: can't serve there: %s", address, strerror(reason));
-  union {
-    struct sockaddr any;
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-  } bound = {0};
-  socklen_t size = sizeof bound;
-  getsockname(s->fd, &bound.any, &size);
-  s->port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
-  return TP_OK;
-}
-
 tp_status tp__kv_server_new(const char *address, const tp__kv_secret *secret,
                             tp__kv_server **server, tp_error *err)
 {
@@ -263,7 +228,7 @@ tp_status tp__kv_server_new(const char *address, const tp__kv_secret *secret,
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->changed, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  tp_status status = listen_on(s, address, err);
+  tp_status status = tp__kv_listen(address, &s->fd, &s->port, err);
   if (status == TP_OK &&
       (pipe2(s->wake, O_CLOEXEC) != 0 || pthread_create(&s->accepting, NULL, accept_all, s) != 0))
     status = tp__fail(err, TP_ERR_INTERNAL, "key-value store: no thread or pipe to be had");

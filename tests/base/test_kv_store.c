@@ -2,7 +2,7 @@
  * limits; that nobody gets in without the secret, that the secret is never sent, that a changed
  * byte is noticed, and that strangers who send garbage or nothing neither crash nor block it. What
  * is expected follows from kv_store.h. */
-#include "backend/kv_store.h"
+#include "base/kv_store.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -2,6 +2,9 @@
 #include "kv_wire.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -9,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128 };
 
 static const uint8_t magic[8] = {'t', 'e', 'p', 'a', 'l', 'k', 'v', '1'};
 
@@ -47,6 +53,39 @@ tp_status tp__kv_address(const char *address, char host[256], char port[8], tp_e
   memcpy(host, begin, (size_t)(end - begin));
   host[end - begin] = '\0';
   snprintf(port, 8, "%ld", number);
+  return TP_OK;
+}
+
+/* ---- where ---- */
+
+tp_status tp__kv_listen(const char *address, int *fd, int *port, tp_error *err)
+{
+  char host[256], service[8];
+  TP__TRY(tp__kv_address(address, host, service, err));
+  struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+  int fault = getaddrinfo(host[0] != '\0' ? host : NULL, service, &hint, &list), reason = 0, s = -1;
+  if (fault != 0) return tp__fail(err, TP_ERR_USAGE, "%s: %s", address, gai_strerror(fault));
+  for (struct addrinfo *a = list; a != NULL; a = a->ai_next) {
+    s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+    int on = 1;
+    if (s >= 0) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (s >= 0 && bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, BACKLOG) == 0) break;
+    reason = errno;
+    if (s >= 0) close(s);
+    s = -1;
+  }
+  freeaddrinfo(list);
+  if (s < 0)
+    return tp__fail(err, TP_ERR_DEVICE, "%s: can't serve there: %s", address, strerror(reason));
+  union {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+  } bound = {0};
+  socklen_t size = sizeof bound;
+  getsockname(s, &bound.any, &size);
+  *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
+  *fd = s;
   return TP_OK;
 }
 
@@ -127,6 +166,8 @@ tp__kv_fault tp__kv_meet(tp__kv_channel *c, const tp__kv_secret *secret, double 
 {
   uint8_t own[8 + TP__KV_HASH], other[8 + TP__KV_HASH];
   uint8_t mine[TP__KV_HASH], theirs[TP__KV_HASH], got[TP__KV_HASH];
+  int on = 1; /* small messages in several pieces: none waits for the other side's receipt */
+  (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   memcpy(own, magic, sizeof magic);
   if (RAND_bytes(own + 8, TP__KV_HASH) != 1) return TP__KV_NO_RESOURCE;
   tp__kv_fault fault = give(c->fd, own, sizeof own, deadline);

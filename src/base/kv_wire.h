@@ -48,6 +48,13 @@ const char *tp__kv_fault_text(tp__kv_fault fault);
 tp_status tp__kv_address(const char *address, char host[256], char port[8],
                          tp_error *err) TP_CHECKED;
 
+/* A socket that takes connections there, and its port. The errors are those of tp__kv_server_new.
+ */
+tp_status tp__kv_listen(const char *address, int *fd, int *port, tp_error *err) TP_CHECKED;
+/* A proven connection, tried for as long as the client is patient: the server may not be up yet.
+ * The caller closes c->fd. */
+bool tp__kv_reach(const tp__kv *kv, tp__kv_channel *c, tp_error *err);
+
 /* The exchange of hello and proof. */
 tp__kv_fault tp__kv_meet(tp__kv_channel *c, const tp__kv_secret *secret, double deadline);
 /* data of the message: key and value one behind the other. */

@@ -142,8 +142,8 @@ static int connect_once(const tp__kv *kv, double deadline, char why[128])
   return fd;
 }
 
-/* A proven connection. The server may not be up yet, or have too many at the moment. */
-static bool reach(const tp__kv *kv, tp__kv_channel *c, tp_error *err)
+/* The server may not be up yet, or have too many at the moment. */
+bool tp__kv_reach(const tp__kv *kv, tp__kv_channel *c, tp_error *err)
 {
   double deadline = tp__now() + kv->patience;
   char why[128] = "";
@@ -176,7 +176,7 @@ static tp__kv_answer call(tp__kv *kv, const tp__kv_message *request, double seco
 {
   tp__kv_channel c;
   *reply = (tp__kv_message){0};
-  if (!reach(kv, &c, err)) return TP__KV_FAILED;
+  if (!tp__kv_reach(kv, &c, err)) return TP__KV_FAILED;
   tp__kv_fault fault = tp__kv_send(&c, request, tp__now() + 60);
   if (fault == TP__KV_FINE) fault = tp__kv_receive(&c, reply, tp__now() + seconds + 60);
   close(c.fd);
