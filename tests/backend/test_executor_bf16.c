@@ -175,12 +175,55 @@ static void sums(void **state)
   tp__graph_free(g);
 }
 
+/* A row of each program's output must sum to 1, with no zeros. */
+static void check_probabilities(const float *row, size_t classes)
+{
+  double sum = 0;
+  for (size_t c = 0; c < classes; c++) {
+    assert_true(row[c] > 0);
+    sum += (double)row[c];
+  }
+  assert_true(fabs(sum - 1) <= 1e-6);
+}
+
+/* B26: white pictures; scaling has the bits of the float32 program, scores are float32's softmax.
+ */
+static void scaling_and_softmax(void **state)
+{
+  (void)state;
+  need_products();
+  tp__graph *g = new_graph();
+  tp__value x = NODE(g, AFFINE, (.f = {1.0f / 255, 0}), input(g, "pixels", "N,32,30,3"));
+  x = NODE(g, NORMALIZE, (0), x, param(g, "normalization/mean", "3"),
+           param(g, "normalization/variance", "3"));
+  output(g, "scaled", x);
+  x = batch_norm(g, "stem_bn", conv(g, "stem", x, "3,3,3,32", 2, 1), "32");
+  x = NODE(g, GLOBAL_POOL, (0), activation(g, "stem_act", x, TP__ACT_SWISH));
+  x = NODE(g, MATMUL, (0), x, param(g, "predictions/kernel", "32,104"));
+  output(g, "probabilities", NODE(g, SOFTMAX, (0), x));
+  rig bf16 = bf16_rig(g, 2, 3, false, 0), plain = rig_new(g, 2, 3, false),
+      *rigs[] = {&bf16, &plain};
+  for (int i = 0; i < 2; i++) {
+    for (tp__value v = 0; v < g->count; v++)
+      for (size_t j = 0; g->node[v].op == TP__OP_INPUT && j < (size_t)3 * 32 * 30 * 3; j++)
+        ((float *)rigs[i]->input[v])[j] = 255;
+    rig_run(rigs[i]);
+    for (size_t row = 0; row < 3; row++) check_probabilities(rigs[i]->output[1] + row * 104, 104);
+  }
+  assert_memory_equal(bf16.output[0], plain.output[0], bf16.elements[0] * sizeof(float));
+  assert_true(difference(bf16.output[1], plain.output[1], bf16.elements[1], 0) < 0.01);
+  assert_memory_not_equal(bf16.output[1], plain.output[1], bf16.elements[1] * sizeof(float));
+  rig_free(&bf16);
+  rig_free(&plain);
+  tp__graph_free(g);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refusal),   cmocka_unit_test(fast_equals_plain),
       cmocka_unit_test(same_bits), cmocka_unit_test(same_bits_for_any_batch),
-      cmocka_unit_test(sums),
+      cmocka_unit_test(sums),      cmocka_unit_test(scaling_and_softmax),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
