@@ -82,7 +82,7 @@ static tp_status read_place(tp__net_place *place, tp_error *err)
 
 static tp_status open_named(tp__group **group, tp_error *err)
 {
-  tp__net_place place;
+  tp__net_place place = {0};
   tp__kv_secret secret;
   TP__TRY(read_place(&place, err));
   if (place.count == 1) return TP_OK;

@@ -60,7 +60,7 @@ tp_status tp__kv_address(const char *address, char host[256], char port[8], tp_e
 
 tp_status tp__kv_listen(const char *address, int *fd, int *port, tp_error *err)
 {
-  char host[256], service[8];
+  char host[256] = "", service[8];
   TP__TRY(tp__kv_address(address, host, service, err));
   struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
   int fault = getaddrinfo(host[0] != '\0' ? host : NULL, service, &hint, &list), reason = 0, s = -1;

@@ -128,6 +128,21 @@ class Slices(ProcessTest):
                 os.remove(f"cache1/programs/{name}")
         self.assertEqual(len(kept[0]), len(kept[1]))
 
+    # ---- memory ----
+
+    def test_one_has_too_little_memory(self):
+        """All take a batch in the parts that process 1 needs; here none are few enough."""
+        little = ["sh", "-c", '[ $OMPI_COMM_WORLD_RANK = 0 ] || export TEPAL_SLICE_MEMORY=20000000; exec "$@"', "sh",
+                  self.program]
+        words = self.words(2, "new", "--fine-tune-epochs", 1, "--fine-tune-layers", "all", batch=2, epochs=0)
+        words.remove("--quiet")
+        code, out = self.mpirun(2, *words, program=little, timeout=LONG)
+        self.assertEqual(code, DEVICE, out)
+        self.assertRegex(out, "process 1 of 2: a batch of 4, 2 on each .*in 2 parts of the batch instead")
+        self.assertRegex(out, "error: .*out of memory.*process 1 of 2: a batch of 4")
+        self.assertEqual(out.count("error: "), 1, out)
+        self.no_run()
+
     # ---- what is wrong ----
 
     def test_failures_are_told_once(self):

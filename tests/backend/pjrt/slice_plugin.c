@@ -25,8 +25,9 @@
 #include <unistd.h>
 
 #include "backend/pjrt/pjrt_abi.h"
+#include "slice_wires.h"
 
-enum { NODES_MAX = 16, DEVICES_MAX = 64, NAME = 512 };
+enum { NODES_MAX = 16, DEVICES_MAX = 64 };
 
 /* Functions of the interface that only this plugin calls, by their places in the table. */
 typedef struct buffer_type {
@@ -63,9 +64,9 @@ struct tp__pjrt_error {
 };
 static struct tp__pjrt_error own_error;
 
-static tp__pjrt_error *fail(const char *text, int node)
+static tp__pjrt_error *fail(const char *text, int of)
 {
-  snprintf(own_error.text, sizeof own_error.text, "slice: node %d %s", node, text);
+  snprintf(own_error.text, sizeof own_error.text, "slice: node %d %s", of, text);
   return &own_error;
 }
 
@@ -99,58 +100,10 @@ static tp__pjrt_error *error_code(tp__pjrt_error_code *args)
 
 /* ---- the slice ---- */
 
-static int node, nodes = 1, each; /* each: devices of a node */
-static char folder[NAME - 64];
+static int nodes = 1, each; /* each: devices of a node */
 static tp__pjrt_client *client;
 static tp__pjrt_device *device[DEVICES_MAX], *addressable[DEVICES_MAX]; /* by id; its own */
 static uint64_t runs;
-
-/* ---- the wires ---- */
-
-static const char *path_of(uint64_t run, int of, bool part, char path[NAME])
-{
-  snprintf(path, NAME, "%s/%llu.%d%s", folder, (unsigned long long)run, of, part ? ".part" : "");
-  return path;
-}
-
-static FILE *open_message(uint64_t run, int of, bool write)
-{
-  char path[NAME];
-  return fopen(path_of(run, of, write, path), write ? "we" : "re");
-}
-
-static bool finish_message(uint64_t run, FILE *f)
-{
-  char from[NAME], to[NAME];
-  return fclose(f) == 0 &&
-         rename(path_of(run, node, true, from), path_of(run, node, false, to)) == 0;
-}
-
-static FILE *wait_for_message(uint64_t run, int of)
-{
-  const char *set = getenv("TEPAL_SLICE_PATIENCE");
-  FILE *f = NULL;
-  for (long left = 1000 * (set != NULL ? strtol(set, NULL, 10) : 60); left > 0; left--) {
-    if ((f = open_message(run, of, false)) != NULL) break;
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  }
-  return f;
-}
-
-/* An empty message before the first run. */
-static tp__pjrt_error *meet_as_tpu(void)
-{
-  const char *given = getenv("TEPAL_SLICE_FOLDER");
-  snprintf(folder, sizeof folder, "%s", given != NULL ? given : "");
-  FILE *f = open_message(0, node, true);
-  if (f == NULL || !finish_message(0, f)) return fail("can't write", node);
-  for (int of = 0; of < nodes; of++) {
-    f = wait_for_message(0, of);
-    if (f == NULL) return fail("has not come", of);
-    fclose(f);
-  }
-  return NULL;
-}
 
 /* ---- the client ---- */
 
@@ -206,6 +159,21 @@ static tp__pjrt_error *meet(const tp__pjrt_client_create *c)
   for (int i = 0; i < nodes; i++) {
     snprintf(key, sizeof key, "slice/%d", i);
     TRY(get(c, key, value, sizeof value));
+  }
+  return NULL;
+}
+
+/* An empty message before the first run. */
+static tp__pjrt_error *meet_as_tpu(void)
+{
+  const char *given = getenv("TEPAL_SLICE_FOLDER");
+  snprintf(folder, sizeof folder, "%s", given != NULL ? given : "");
+  FILE *f = open_message(0, node, true);
+  if (f == NULL || !finish_message(0, f)) return fail("can't write", node);
+  for (int of = 0; of < nodes; of++) {
+    f = wait_for_message(0, of);
+    if (f == NULL) return fail("has not come", of);
+    fclose(f);
   }
   return NULL;
 }
@@ -307,6 +275,16 @@ static tp__pjrt_error *process_index(tp__pjrt_description_number *args)
 {
   if (nodes == 1) return real->description_process_index(args);
   args->number = id_of(args->description) / each;
+  return NULL;
+}
+
+/* A node of little memory. */
+static tp__pjrt_error *memory_stats(tp__pjrt_device_memory_stats *args)
+{
+  const char *bytes = getenv("TEPAL_SLICE_MEMORY");
+  if (bytes == NULL) return real->device_memory_stats(args);
+  args->bytes_limit = strtol(bytes, NULL, 10);
+  args->bytes_limit_is_set = true;
   return NULL;
 }
 
@@ -593,6 +571,7 @@ const tp__pjrt_api *GetPjrtApi(void)
   mine.api.client_platform_name = platform_name;
   mine.api.client_addressable_devices = addressable_devices;
   mine.api.description_process_index = process_index;
+  mine.api.device_memory_stats = memory_stats;
   mine.api.buffer_destroy = buffer_destroy;
   mine.api.loaded_execute = execute;
   return &mine.api;
