@@ -27,6 +27,7 @@
 #ifndef TP_GRAPH_H
 #define TP_GRAPH_H
 
+#include "base/sampling.h"
 #include "tensor.h"
 
 typedef int32_t tp__value; /* a node of the graph = its value; TP__NONE: absent operand */
@@ -45,6 +46,11 @@ enum { TP__NONE = -1, TP__OPERANDS_MAX = 6, TP__NODES_MAX = 1000000 };
        3 */                                                                                        \
   X(REVERSE, "reverse")       /* x [N,...,C]: the channels in reverse order, RGB to BGR */         \
   X(NORMALIZE, "normalize")   /* (x - mean) / max(sqrt(variance), 1e-7); mean, variance [C] */     \
+  X(RANDOM_FLIP, "random_flip")                                                                    \
+    /* x, keys u32 [N,2]: left and right change sides where tp__flip_of(key) */                    \
+  X(RANDOM_ROTATION, "random_rotation")                                                            \
+    /* x of up to 4 channels, keys u32 [N,2]: turned by tp__turn_of(f[0], key), 0 < f[0] <= 1/8,     \
+       as base/sampling.h says; attr.fill (not wrap), f[1] the constant's value, 0...255 */          \
   X(PAD, "pad")               /* zeros around H and W: attr.pad = top, bottom, left, right */      \
   /* ---- layers ---- */                                                                           \
   X(CONV, "conv")                                                                                  \
@@ -159,6 +165,7 @@ typedef struct tp__attr {
   tp__act act;
   float f[3];
   float g[3];     /* AFFINE with flag: the offsets; ADAM_PARAM, SGD_PARAM: weight decay */
+  tp__fill fill;  /* RANDOM_ROTATION */
   uint32_t draw;  /* DROPOUT: its number in the network */
   int row;        /* ROW */
   bool depthwise; /* FOLD_KERNEL */

@@ -83,6 +83,8 @@ tp_status tp__infer_constant(tp__typing *t);
 tp_status tp__infer_affine(tp__typing *t);
 tp_status tp__infer_reverse(tp__typing *t);
 tp_status tp__infer_normalize(tp__typing *t);
+tp_status tp__infer_random_flip(tp__typing *t);
+tp_status tp__infer_random_rotation(tp__typing *t);
 tp_status tp__infer_pad(tp__typing *t);
 tp_status tp__infer_conv(tp__typing *t);
 tp_status tp__infer_depthwise(tp__typing *t);

@@ -186,10 +186,36 @@ tp_status tp__infer_matmul(tp__typing *t)
   return tp__want_channels(t, 2, k->dim[1], 1);
 }
 
+static tp_status want_keys(tp__typing *t, int i)
+{
+  return tp__want_shape(t, i, &(tp__shape){.rank = 2, .dim = {TP__N, 2}});
+}
+
+tp_status tp__infer_random_flip(tp__typing *t)
+{
+  TP__TRY(tp__want_maps(t, 0));
+  t->shape = t->in[0]->shape;
+  return want_keys(t, 1);
+}
+
+tp_status tp__infer_random_rotation(tp__typing *t)
+{
+  TP__TRY(tp__infer_random_flip(t));
+  if (t->shape.dim[3] > 4)
+    return tp__bad(t, "%s must have at most 4 channels", tp__operand_text(t, 0));
+  if (!(t->attr.f[0] > 0 && t->attr.f[0] <= 0.125f))
+    return tp__bad(t, "a turn of %g must be above 0, and at most 0.125", (double)t->attr.f[0]);
+  TP__TRY(tp__want_number(t, 1, "value of the fill", 0, 255));
+  if (t->attr.fill != TP__FILL_REFLECT && t->attr.fill != TP__FILL_CONSTANT &&
+      t->attr.fill != TP__FILL_NEAREST)
+    return tp__bad(t, "fill %d is none of reflect, constant, nearest", (int)t->attr.fill);
+  return TP_OK;
+}
+
 tp_status tp__infer_dropout(tp__typing *t)
 {
   TP__TRY(tp__want_examples(t, 0));
-  TP__TRY(tp__want_shape(t, 1, &(tp__shape){.rank = 2, .dim = {TP__N, 2}}));
+  TP__TRY(want_keys(t, 1));
   if (!(t->attr.f[0] >= 0 && t->attr.f[0] < 1))
     return tp__bad(t, "rate %g must be at least 0 and below 1", (double)t->attr.f[0]);
   if (t->attr.draw >= 1u << 24) return tp__bad(t, "draw %u must be below 2^24", t->attr.draw);

@@ -17,6 +17,8 @@ static const tp__op_info op_info[TP__OP_COUNT] = {
   ROW(AFFINE, 1, 1, false, affine, "x"),
   ROW(REVERSE, 1, 1, false, reverse, "x"),
   ROW(NORMALIZE, 3, 3, false, normalize, "x", "mean", "variance"),
+  [TP__OP_RANDOM_FLIP] = {2, 2, false, tp__infer_random_flip, {"x", "keys"}, 1, TP__U32},
+  [TP__OP_RANDOM_ROTATION] = {2, 2, false, tp__infer_random_rotation, {"x", "keys"}, 1, TP__U32},
   ROW(PAD, 1, 1, false, pad, "x"),
   ROW(CONV, 2, 5, false, conv, "x", "kernel", "bias", "residual", "scale"),
   ROW(DEPTHWISE, 2, 3, false, depthwise, "x", "kernel", "bias"),

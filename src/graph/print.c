@@ -51,6 +51,15 @@ static tp_status print_number(const char *what, float f, tp__buffer *text, tp_er
   return tp__buffer_printf(text, err, " %s %.9g", what, (double)f);
 }
 
+static tp_status print_rotation(const tp__node *n, tp__buffer *text, tp_error *err)
+{
+  const float *f = n->attr.f;
+  TP__TRY(print_number("turn", f[0], text, err));
+  if (n->attr.fill == TP__FILL_CONSTANT) return print_number("fill", f[1], text, err);
+  return tp__buffer_printf(text, err, " fill %s",
+                           n->attr.fill == TP__FILL_REFLECT ? "reflect" : "nearest");
+}
+
 static tp_status print_update(const tp__node *n, tp__buffer *text, tp_error *err)
 {
   const float *f = n->attr.f;
@@ -80,6 +89,8 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
     return tp__buffer_printf(text, err, " %.9g", (double)f[0]);
   case TP__OP_AFFINE:
     return print_affine(n, text, err);
+  case TP__OP_RANDOM_ROTATION:
+    return print_rotation(n, text, err);
   case TP__OP_PAD:
   case TP__OP_CROP:
     return print_pad(n, text, err);

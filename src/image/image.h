@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "base/rng.h"
+#include "base/sampling.h"
 
 typedef enum tp__image_format {
   TP__FORMAT_UNKNOWN,
@@ -32,13 +33,6 @@ typedef enum tp__image_format {
 /* By content, never by name. */
 tp__image_format tp__image_format_of(const uint8_t *bytes, size_t size);
 const char *tp__image_format_name(tp__image_format format);
-
-typedef enum tp__fill {
-  TP__FILL_REFLECT,
-  TP__FILL_CONSTANT,
-  TP__FILL_NEAREST,
-  TP__FILL_WRAP
-} tp__fill;
 
 typedef struct tp__decode_options {
   bool accurate_dct;   /* libjpeg's slow integer DCT instead of TensorFlow's default */
@@ -88,11 +82,6 @@ tp_status tp__image_resize(const uint8_t *in8, const float *in_float, int h, int
 /* Left-right mirror, in place, of 8-bit or float pixels. */
 void tp__image_flip8(uint8_t *rgb, int h, int w);
 void tp__image_flip(float *rgb, int h, int w);
-
-/* The 8 coefficients (output pixel -> input pixel) of a rotation by turn (fraction of a full turn,
- * positive is counter-clockwise) about the centre ((w-1)/2, (h-1)/2), as Keras' RandomRotation
- * computes them in float32. */
-void tp__image_rotation(float turn, int h, int w, float matrix[8]);
 
 /* Samples in8 or in_float (the other is NULL), [h,w,3], through an affine matrix as Keras' layers
  * do (bilinear, or nearest where asked); out: float [h,w,3], elsewhere. fill_value is finite and

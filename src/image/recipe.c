@@ -25,9 +25,8 @@ static view choose(const tp__image_recipe *recipe, int h, int w, bool augment, t
             .turn = recipe->always_rotate,
             .part = {.h = h, .w = w}};
   if (v.crop) v.part = tp__image_crop_of(recipe->crop, recipe->crop_ratio, h, w, key);
-  if (augment && recipe->flip && tp__uniform(key, TP__DRAW_FLIP, 0) < 0.5f) v.flip = !v.flip;
-  if (augment && recipe->rotate != 0)
-    v.turn += (2 * tp__uniform(key, TP__DRAW_ROTATE, 0) - 1) * recipe->rotate;
+  if (augment && recipe->flip && tp__flip_of(key)) v.flip = !v.flip;
+  if (augment && recipe->rotate != 0) v.turn += tp__turn_of(recipe->rotate, key);
   return v;
 }
 
@@ -104,7 +103,7 @@ static void rotate(const tp__image_recipe *recipe, float turn, const uint8_t *in
                    const float *in_float, float *out)
 {
   float matrix[8];
-  tp__image_rotation(turn, recipe->height, recipe->width, matrix);
+  tp__turn_matrix(turn, recipe->height, recipe->width, matrix);
   tp__image_affine(in8, in_float, recipe->height, recipe->width, matrix, recipe->fill,
                    recipe->fill_value, true, out);
 }
@@ -144,7 +143,7 @@ static tp_status finish_resized(const tp__image_recipe *recipe, const uint8_t *r
   if (v.turn == 0) return tp__region_resize(&part, out, oh, ow, recipe->antialias, err);
   if (v.crop && !recipe->antialias) {
     float matrix[8];
-    tp__image_rotation(v.turn, oh, ow, matrix);
+    tp__turn_matrix(v.turn, oh, ow, matrix);
     tp__region_warp(&part, matrix, recipe->fill, recipe->fill_value, oh, ow, out);
     return TP_OK;
   }

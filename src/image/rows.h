@@ -17,25 +17,13 @@ typedef struct tp__tap {
   float weight;
 } tp__tap;
 
-/* An affine sampling whose coordinates are known to be tame: input at least 2x2 and below 2^31
- * values, and every coordinate folded back at most once by the fill (see affine.c). */
-typedef struct tp__warp {
-  const uint8_t *in8; /* exactly one of the two */
-  const float *in_float;
-  int h, w, ow; /* of the input; columns of the output */
-  float matrix[6];
-  tp__fill fill;
-  float fill_value;
-} tp__warp;
-
-/* The rule itself for one output pixel (affine.c), whatever the coordinates. */
-void tp__warp_pixel(const tp__warp *warp, int x, int y, bool bilinear, float out[3]);
-
 typedef struct tp__image_kernels {
   const char *name;
   void (*widen)(const uint8_t *in, size_t count, float *out);
   void (*mirror)(const uint8_t *in, int w,
                  uint8_t *out); /* one row of w pixels; in and out are apart */
+  /* Of a sampling whose coordinates are known to be tame: input at least 2x2, of 3 channels and
+   * below 2^31 values, and every coordinate folded back at most once by the fill (see affine.c). */
   void (*warp_row)(const tp__warp *warp, int y, float *out);
   void (*stretch8)(const uint8_t *row, int w, const tp__tap *taps, int ow,
                    float *out); /* taps from left to right, or from right to left */

@@ -36,7 +36,7 @@ static void equals_keras(void **state)
                      from_float);
     assert_memory_equal(from_float, ours, count * sizeof *ours);
     if (!isnan(about[3])) {
-      tp__image_rotation(about[3], h, w, computed);
+      tp__turn_matrix(about[3], h, w, computed);
       for (int i = 0; i < 8; i++) assert_true(fabsf(computed[i] - matrix[i]) <= 2e-5f);
     }
     in += count;
@@ -64,8 +64,15 @@ static void instruction_sets_agree(void **state)
     for (int fill = 0; fill < 4; fill++)
       for (int step = -10; step <= 10; step++) {
         float m[8];
-        tp__image_rotation((float)step * 0.02f, h, w, m);
-        tp__warp p = {.in8 = in, .h = h, .w = w, .ow = w, .fill = (tp__fill)fill, .fill_value = 5};
+        tp__turn_matrix((float)step * 0.02f, h, w, m);
+        tp__warp p = {.in8 = in,
+                      .h = h,
+                      .w = w,
+                      .ow = w,
+                      .channels = 3,
+                      .pitch = 3,
+                      .fill = (tp__fill)fill,
+                      .fill_value = 5};
         memcpy(p.matrix, m, sizeof p.matrix);
         tp__warp q = p;
         q.in8 = NULL;
@@ -96,7 +103,7 @@ static void case_b45(void **state)
   static const int turned[9] = {2, 5, 8, 1, 4, 7, 0, 3, 6};
   for (int i = 0; i < 27; i++) nine[i] = (uint8_t)(i / 3);
   memset(ones, 1, sizeof ones);
-  tp__image_rotation(0.25f, 3, 3, m);
+  tp__turn_matrix(0.25f, 3, 3, m);
   tp__image_affine(nine, NULL, 3, 3, m, TP__FILL_REFLECT, 0, false, out);
   for (int i = 0; i < 9; i++) assert_float_equal(out[3 * i], (float)turned[i], 0);
   static const struct {
@@ -105,7 +112,7 @@ static void case_b45(void **state)
     int zeros;
   } cases[] = {
       {TP__FILL_CONSTANT, false, 12}, {TP__FILL_CONSTANT, true, 4}, {TP__FILL_REFLECT, true, 0}};
-  tp__image_rotation(0.125f, 9, 9, m);
+  tp__turn_matrix(0.125f, 9, 9, m);
   for (size_t k = 0; k < 3; k++) {
     int zeros = 0;
     tp__image_affine(ones, NULL, 9, 9, m, cases[k].fill, 0, cases[k].bilinear, out);

@@ -221,7 +221,7 @@ static void recipe_as_steps(void **state)
   tp__rect r = tp__image_crop_of(0.2f, 1.3f, h, w, key);
   const tp__region region = {rgb, h, w, r.y, r.x, r.h, r.w, false};
   assert_ok(tp__region_resize(&region, step, oh, ow, true, &err));
-  tp__image_rotation((2 * tp__uniform(key, TP__DRAW_ROTATE, 0) - 1) * 0.2f, oh, ow, matrix);
+  tp__turn_matrix((2 * tp__uniform(key, TP__DRAW_ROTATE, 0) - 1) * 0.2f, oh, ow, matrix);
   tp__image_affine(NULL, step, oh, ow, matrix, TP__FILL_REFLECT, 0, true, wanted);
   assert_memory_equal(out, wanted, sizeof out);
 }

@@ -109,7 +109,7 @@ static void rotates_by(float turn, const char *tag)
 {
   char name[64];
   float matrix[8], *ours = malloc(values * sizeof *ours), sub[27 * 27 * 3];
-  tp__image_rotation(turn, side, side, matrix);
+  tp__turn_matrix(turn, side, side, matrix);
   snprintf(name, sizeof name, "rot_%s_matrix", tag);
   const float *expected = npz_f4(z, name, NULL);
   for (int i = 0; i < 8; i++) assert_true(fabsf(matrix[i] - expected[i]) <= 2e-5f);

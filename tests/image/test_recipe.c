@@ -115,7 +115,7 @@ static void rotation_by_key(void **state)
     assert_memory_equal(out, again, sizeof out);
     float turn = (2 * tp__uniform(tp__key_of(3, 0, example), TP__DRAW_ROTATE, 0) - 1) * 0.1f;
     assert_true(turn >= -0.1f && turn <= 0.1f);
-    tp__image_rotation(turn, h, w, matrix);
+    tp__turn_matrix(turn, h, w, matrix);
     tp__image_affine(rgb, NULL, h, w, matrix, TP__FILL_NEAREST, 0, true, expected);
     assert_memory_equal(out, expected, sizeof out);
     if (example > 0) assert_memory_not_equal(out, before, sizeof out);
@@ -140,7 +140,7 @@ static void order_of_steps(void **state)
   prepare(&recipe, false, 0, out);
   assert_ok(tp__image_resize(rgb, NULL, h, w, step, oh, ow, true, &err));
   tp__image_flip(step, oh, ow);
-  tp__image_rotation(0.05f, oh, ow, matrix);
+  tp__turn_matrix(0.05f, oh, ow, matrix);
   tp__image_affine(NULL, step, oh, ow, matrix, TP__FILL_CONSTANT, 12, true, expected);
   assert_memory_equal(out, expected, sizeof out);
 }

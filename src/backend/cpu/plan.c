@@ -117,7 +117,8 @@ static int64_t alias_pitch(const tp__plan *plan, const tp__node *n)
 static int64_t pitch_of(const tp__plan *plan, const tp__node *n)
 {
   if (n->op == TP__OP_INPUT || n->shape.rank < 2) return channels(n);
-  if (n->op == TP__OP_AFFINE || n->op == TP__OP_NORMALIZE || n->op == TP__OP_REVERSE)
+  if (n->op == TP__OP_AFFINE || n->op == TP__OP_NORMALIZE || n->op == TP__OP_REVERSE ||
+      n->op == TP__OP_RANDOM_FLIP || n->op == TP__OP_RANDOM_ROTATION)
     return plan->slot[n->in[0]].pitch;
   return tp__pitch(channels(n));
 }

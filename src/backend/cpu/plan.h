@@ -19,8 +19,9 @@
  *
  * Operators that run as the plain function of reference.h here, too, for they are tiny: SOFTMAX,
  * CROSS_ENTROPY and its gradient, WEIGHTED_SUM, SCALE_ROWS, FOLD_*; and for they are rare: PAD,
- * CROP, RESHAPE that moves data, SLICE_CHANNELS that is no part of its operand's memory, depthwise
- * kernels that are not square.
+ * CROP, RESHAPE that moves data, RANDOM_FLIP and
+ * RANDOM_ROTATION (the host does these before pixels come in), SLICE_CHANNELS that is no part of
+ * its operand's memory, depthwise kernels that are not square.
  *
  * Training by batch statistics has a stage for each batch norm, forward and backward. What a stage
  * leaves for later ones is one copy of each convolution's output: normalized and activated values

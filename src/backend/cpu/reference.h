@@ -45,6 +45,8 @@ static inline const float *tp__ref_f32(const tp__ref *r, int operand)
 void tp__ref_affine(const tp__ref *r);
 void tp__ref_reverse(const tp__ref *r);
 void tp__ref_normalize(const tp__ref *r);
+void tp__ref_random_flip(const tp__ref *r);
+void tp__ref_random_rotation(const tp__ref *r);
 void tp__ref_pad(const tp__ref *r);
 void tp__ref_conv(const tp__ref *r);
 void tp__ref_depthwise(const tp__ref *r);

@@ -49,6 +49,47 @@ void tp__ref_reverse(const tp__ref *r)
   }
 }
 
+static tp__key key_of(const tp__ref *r, int64_t i)
+{
+  const uint32_t *word = (const uint32_t *)r->in[1].data + i * r->in[1].row;
+  return (tp__key){{word[0], word[1]}};
+}
+
+void tp__ref_random_flip(const tp__ref *r)
+{
+  const int64_t w = r->out.w;
+  for (int64_t i = 0; i < r->n; i++) {
+    const bool flip = tp__flip_of(key_of(r, i));
+    for (int64_t p = 0; p < tp__pixels(&r->out); p++) {
+      const int64_t from = flip ? p - p % w + w - 1 - p % w : p;
+      memcpy(tp__pixel(&r->out, i, p), tp__pixel(&r->in[0], i, from),
+             (size_t)r->out.c * sizeof(float));
+    }
+  }
+}
+
+void tp__ref_random_rotation(const tp__ref *r)
+{
+  const tp__attr *a = &r->node->attr;
+  const tp__view *x = &r->in[0];
+  const int h = (int)x->h, w = (int)x->w;
+  tp__warp warp = {.h = h,
+                   .w = w,
+                   .ow = w,
+                   .channels = (int)x->c,
+                   .pitch = (int)x->pitch,
+                   .fill = a->fill,
+                   .fill_value = a->f[1]};
+  for (int64_t i = 0; i < r->n; i++) {
+    float matrix[8];
+    tp__turn_matrix(tp__turn_of(a->f[0], key_of(r, i)), h, w, matrix);
+    memcpy(warp.matrix, matrix, sizeof warp.matrix);
+    warp.in_float = tp__pixel(x, i, 0);
+    for (int p = 0; p < h * w; p++)
+      tp__warp_pixel(&warp, p % w, p / w, true, tp__pixel(&r->out, i, p));
+  }
+}
+
 /* Keras' Normalization: the deviation is at least Keras' epsilon. */
 void tp__ref_normalize(const tp__ref *r)
 {

@@ -9,14 +9,15 @@
  *   hlo_text.c     typed values and the operations of StableHLO as functions
  *   hlo_window.c   those with windows: convolutions, pools
  *   hlo_table.c    operator of the graph -> emitter
- *   hlo_layers.c hlo_conv.c hlo_depthwise.c hlo_pools.c hlo_loss.c hlo_dropout.c hlo_statistics.c
- *   hlo_update.c   the emitters
+ *   hlo_layers.c hlo_conv.c hlo_depthwise.c hlo_pools.c hlo_loss.c hlo_random.c hlo_turn.c
+ *   hlo_statistics.c hlo_update.c   the emitters
  *
  * A tp__hlo_value is a name with a type; it costs nothing to copy. The writer keeps the first
  * error, after which everything does nothing: so operators are written as expressions, in which at
  * most one argument of a call writes something (the order of arguments is the compiler's). An
  * emitter computes in float32 (tp__hlo_float), except the factors of products, which tp__hlo_factor
- * makes bfloat16 when that is wanted; the frame rounds what travels between layers.
+ * makes bfloat16 when that is wanted; the frame rounds what travels between layers. Pixels that
+ * came in as bytes stay so until somebody computes with them.
  *
  * Padded rows: an emitter may say that those of its result are exactly zero (tp__hlo.zero), so that
  * sums over them need no mask; gradients start masked and stay so.

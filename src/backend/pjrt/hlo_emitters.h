@@ -46,8 +46,15 @@ tp__hlo_value tp__hlo_cross_entropy_grad(tp__hlo *w, const tp__node *n);
 tp__hlo_value tp__hlo_weighted_sum(tp__hlo *w, const tp__node *n);
 tp__hlo_value tp__hlo_scale_rows(tp__hlo *w, const tp__node *n);
 tp__hlo_value tp__hlo_sum_to_last_node(tp__hlo *w, const tp__node *n);
-/* hlo_dropout.c */
+/* hlo_random.c */
+/* u32 [N,4 blocks]: the words of counters (0, draw, 0, 0)...(blocks - 1, draw, 0, 0). */
+tp__hlo_value tp__hlo_words(tp__hlo *w, tp__hlo_value keys, uint32_t draw, int64_t blocks);
+/* u32 [N]: the first of them. */
+tp__hlo_value tp__hlo_word(tp__hlo *w, tp__hlo_value keys, uint32_t draw);
 tp__hlo_value tp__hlo_dropout(tp__hlo *w, const tp__node *n);
+tp__hlo_value tp__hlo_random_flip(tp__hlo *w, const tp__node *n);
+/* hlo_turn.c */
+tp__hlo_value tp__hlo_random_rotation(tp__hlo *w, const tp__node *n);
 /* hlo_statistics.c */
 tp__hlo_value tp__hlo_row(tp__hlo *w, const tp__node *n);
 tp__hlo_value tp__hlo_batch_moments(tp__hlo *w, const tp__node *n);

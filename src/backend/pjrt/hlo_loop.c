@@ -64,8 +64,7 @@ static void enter_part(tp__hlo *w, const loop *l, tp__hlo_value *first, tp__hlo_
   for (tp__value v = 0; v < w->g->count; v++) {
     const tp__node *n = &w->g->node[v];
     if (n->op != TP__OP_INPUT || !tp__per_example(n)) continue;
-    tp__hlo_value x = tp__hlo_part_of(w, w->argument[v], *first, *zero, w->rows);
-    w->slot[v].own = x.type == TP__HLO_U8 ? tp__hlo_convert(w, x, TP__HLO_F32) : x;
+    w->slot[v].own = tp__hlo_part_of(w, w->argument[v], *first, *zero, w->rows);
   }
 }
 

@@ -81,7 +81,8 @@ tp__hlo_value tp__hlo_masked(tp__hlo *w, tp__hlo_value x, bool zero)
 static tp__hlo_value settled(tp__hlo *w, const tp__node *n, tp__hlo_value v)
 {
   bool map = v.shape.rank == 4 && v.shape.dim[1] * v.shape.dim[2] > 1;
-  bool scaling = n->op == TP__OP_AFFINE || n->op == TP__OP_NORMALIZE || n->op == TP__OP_REVERSE;
+  bool scaling = n->op == TP__OP_AFFINE || n->op == TP__OP_NORMALIZE || n->op == TP__OP_REVERSE ||
+                 n->op == TP__OP_RANDOM_FLIP || n->op == TP__OP_RANDOM_ROTATION;
   if (!w->options->bf16 || !map || scaling || v.type != TP__HLO_F32) return v;
   return tp__hlo_convert(w, v, TP__HLO_BF16);
 }
@@ -130,7 +131,6 @@ static void write_source(tp__hlo *w, tp__value v)
   tp__hlo_value x = n->op == TP__OP_CONSTANT
                         ? tp__hlo_constant(w, TP__HLO_F32, NULL, (double)n->attr.f[0])
                         : w->argument[v];
-  if (tp__per_example(n) && x.type == TP__HLO_U8) x = tp__hlo_convert(w, x, TP__HLO_F32);
   *(tp__per_example(n) ? &s->own : &s->all) = x;
 }
 

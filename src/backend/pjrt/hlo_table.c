@@ -7,6 +7,8 @@ tp__hlo_fn tp__hlo_emitter(tp__op op)
       [TP__OP_AFFINE] = tp__hlo_affine,
       [TP__OP_REVERSE] = tp__hlo_reverse,
       [TP__OP_NORMALIZE] = tp__hlo_normalize,
+      [TP__OP_RANDOM_FLIP] = tp__hlo_random_flip,
+      [TP__OP_RANDOM_ROTATION] = tp__hlo_random_rotation,
       [TP__OP_PAD] = tp__hlo_pad_node,
       [TP__OP_CONV] = tp__hlo_conv,
       [TP__OP_DEPTHWISE] = tp__hlo_depthwise,

@@ -33,6 +33,16 @@ static void pixels(tp__graph *g)
   OUT("normalize", NODE(g, NORMALIZE, (0), x, mean, variance));
   OUT("pad", NODE(g, PAD, (.pad = {1, 0, 2, 3}), x));
   OUT("crop", NODE(g, CROP, (.pad = {1, 2, 0, 3}), x));
+  tp__value keys = fed_as(g, "keys", TP__U32, "N,2");
+  tp__value mirrored = NODE(g, RANDOM_FLIP, (0), x, keys);
+  OUT("random_flip", mirrored);
+  OUT("random_rotation", NODE(g, RANDOM_ROTATION, (.f = {0.1f}), mirrored, keys));
+  OUT("random_rotation into a constant",
+      NODE(g, RANDOM_ROTATION, (.f = {0.125f, 0.5f}, .fill = TP__FILL_CONSTANT), x, keys));
+  OUT("random_rotation into the nearest",
+      NODE(g, RANDOM_ROTATION, (.f = {0.125f}, .fill = TP__FILL_NEAREST), x, keys));
+  OUT("random_rotation of a line",
+      NODE(g, RANDOM_ROTATION, (.f = {0.125f}), fed(g, "line", "N,1,23,2"), keys));
   OUT("padded conv", NODE(g, CONV, (.stride = 2), NODE(g, PAD, (.pad = {0, 1, 0, 1}), x),
                           param(g, "kernel", "3,3,3,4")));
 }

@@ -33,6 +33,14 @@ static void inference(tp__graph *g)
   output(g, "scores", NODE(g, SOFTMAX, (0), NODE(g, MATMUL, (0), x, param(g, "kernel", "4,2"))));
 }
 
+/* Pictures that arrive as bytes are mirrored as bytes. */
+static void mirrored(tp__graph *g)
+{
+  tp__value x = input(g, "pixels", "N,6,4,1"), keys = typed_input(g, "keys", TP__U32, "N,2");
+  x = NODE(g, RANDOM_FLIP, (0), x, keys);
+  output(g, "y", NODE(g, AFFINE, (.f = {1.0f / 255}), x));
+}
+
 /* A batch norm by the statistics of the batch, and their moving averages. */
 static void statistics(tp__graph *g)
 {
@@ -52,6 +60,7 @@ static const struct golden {
     {"inference_bf16",
      inference,
      {.rows = 2, .replicas = 1, .accumulate = 1, .bf16 = true, .byte_input = "pixels"}},
+    {"mirrored", mirrored, {.rows = 2, .replicas = 1, .accumulate = 1, .byte_input = "pixels"}},
     {"inference_shifts",
      inference,
      {.rows = 1, .replicas = 1, .accumulate = 1, .depthwise_shifts = true}},
@@ -144,6 +153,36 @@ static void test_same_text(void **state)
   for (int i = 0; i < 2; i++) tp__hlo_free(&m[i]);
 }
 
+/* Shears move bytes, where they can hold the fill: all that is read beyond an edge is of that type.
+ */
+static void test_turned_bytes(void **state)
+{
+  (void)state;
+  tp_error err = {0};
+  const float value[] = {12, 12.5f};
+  const char *const type[] = {"xui8>, tensor<ui8>)", "xf32>, tensor<f32>)"};
+  const tp__hlo_options options = {
+      .rows = 2, .replicas = 1, .accumulate = 1, .byte_input = "pixels"};
+  for (int i = 0; i < 2; i++) {
+    tp__hlo_module m = {0};
+    tp__graph *g = new_graph();
+    tp__value x = input(g, "pixels", "N,6,4,3"), keys = typed_input(g, "keys", TP__U32, "N,2");
+    output(g, "y",
+           NODE(g, RANDOM_ROTATION, (.f = {0.1f, value[i]}, .fill = TP__FILL_CONSTANT), x, keys));
+    assert_ok(tp__hlo_write(g, &options, &m, &err));
+    assert_ok(tp__buffer_add(&m.text, "", 1, &err));
+    int moves = 0;
+    for (const char *at = (const char *)m.text.data; (at = strstr(at, "stablehlo.pad ")) != NULL;
+         at++, moves++) {
+      const char *found = strstr(at, type[i]);
+      assert_true(found != NULL && found < strchr(at, '\n'));
+    }
+    assert_in_range(moves, 9, 60);
+    tp__hlo_free(&m);
+    tp__graph_free(g);
+  }
+}
+
 static void test_refused(void **state)
 {
   (void)state;
@@ -182,11 +221,9 @@ static void test_names_stay_in_strings(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_golden),
-      cmocka_unit_test(test_ports),
-      cmocka_unit_test(test_same_text),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_names_stay_in_strings),
+      cmocka_unit_test(test_golden),    cmocka_unit_test(test_ports),
+      cmocka_unit_test(test_same_text), cmocka_unit_test(test_turned_bytes),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_names_stay_in_strings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

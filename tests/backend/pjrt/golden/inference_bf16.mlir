@@ -9,7 +9,7 @@ module @tepal attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 :
       %7: tensor<2x8x8x3xui8>,
       %8: tensor<i32>)
       -> (tensor<2x2xf32>) {
-    %9 = stablehlo.convert %7 : (tensor<2x8x8x3xui8>) -> tensor<2x8x8x3xf32> loc("pixels")
+    %9 = stablehlo.convert %7 : (tensor<2x8x8x3xui8>) -> tensor<2x8x8x3xf32> loc("affine")
     %10 = stablehlo.constant dense<3.921568859e-03> : tensor<2x8x8x3xf32> loc("affine")
     %11 = stablehlo.multiply %9, %10 : tensor<2x8x8x3xf32> loc("affine")
     %12 = stablehlo.convert %11 : (tensor<2x8x8x3xf32>) -> tensor<2x8x8x3xbf16> loc("stem")

@@ -1,4 +1,4 @@
-/* hlo_dropout - what is kept is a function of each example's key; see hlo.h
+/* hlo_random - what is drawn from each example's key: numbers, dropout, mirrors; see hlo.h
  *
  * Philox 4x32 with 10 rounds as in base/rng.h, the same bits as on the host: block j / 4 of counter
  * (j / 4, draw, 0, 0) gives the words of elements j...j + 3.
@@ -41,8 +41,7 @@ static void philox(tp__hlo *w, tp__hlo_value key[2], tp__hlo_value word[4])
   }
 }
 
-/* u32 [N,4 blocks]: the words of counters (0, draw, 0, 0)...(blocks - 1, draw, 0, 0). */
-static tp__hlo_value words(tp__hlo *w, tp__hlo_value keys, uint32_t draw, int64_t blocks)
+tp__hlo_value tp__hlo_words(tp__hlo *w, tp__hlo_value keys, uint32_t draw, int64_t blocks)
 {
   const int64_t rows = keys.shape.dim[0];
   tp__shape shape = tp__shape_make(2, (int64_t[]){rows, blocks});
@@ -61,13 +60,23 @@ static tp__hlo_value words(tp__hlo *w, tp__hlo_value keys, uint32_t draw, int64_
   return tp__hlo_reshape(w, tp__hlo_concat(w, word, 4, 2), &flat);
 }
 
+tp__hlo_value tp__hlo_word(tp__hlo *w, tp__hlo_value keys, uint32_t draw)
+{
+  const int64_t rows = keys.shape.dim[0];
+  tp__shape shape = tp__shape_make(1, &rows);
+  tp__hlo_value word = tp__hlo_words(w, keys, draw, 1);
+  word = tp__hlo_slice(w, word, (int64_t[]){0, 0}, (int64_t[]){rows, 1}, NULL);
+  return tp__hlo_reshape(w, word, &shape);
+}
+
 tp__hlo_value tp__hlo_dropout(tp__hlo *w, const tp__node *n)
 {
   tp__hlo_value x = tp__hlo_float(w, n, 0), keys = tp__hlo_operand(w, n, 1);
   const int64_t rows = x.shape.dim[0];
   const float rate = n->attr.f[0];
   int64_t elements = n->attr.flag ? 1 : (int64_t)tp__shape_elements(&x.shape, rows) / rows;
-  tp__hlo_value word = words(w, keys, TP__DRAW_DROPOUT | n->attr.draw << 8, (elements + 3) / 4);
+  tp__hlo_value word =
+      tp__hlo_words(w, keys, TP__DRAW_DROPOUT | n->attr.draw << 8, (elements + 3) / 4);
   word = tp__hlo_slice(w, word, (int64_t[]){0, 0}, (int64_t[]){rows, elements}, NULL);
   /* uniform = (word >> 8) / 2^24 >= rate, in whole numbers. */
   uint32_t least = (uint32_t)ceil((double)rate * 16777216.0) << 8;
@@ -81,4 +90,15 @@ tp__hlo_value tp__hlo_dropout(tp__hlo *w, const tp__node *n)
   w->zero = tp__hlo_zero_operand(w, n, 0);
   x = tp__hlo_times(w, x, 1 / (1 - (double)rate));
   return tp__hlo_select(w, kept, x, tp__hlo_like(w, x, 0));
+}
+
+tp__hlo_value tp__hlo_random_flip(tp__hlo *w, const tp__node *n)
+{
+  tp__hlo_value x = tp__hlo_operand(w, n, 0);
+  tp__hlo_value word = tp__hlo_word(w, tp__hlo_operand(w, n, 1), TP__DRAW_FLIP);
+  /* (word >> 8) / 2^24 < 1/2 */
+  tp__hlo_value flip =
+      tp__hlo_compare(w, "LT", word, tp__hlo_constant_u32(w, &word.shape, 1u << 31));
+  tp__hlo_value mirrored = tp__hlo_emit(w, x, &x, "stablehlo.reverse $0, dims = [2] : @r");
+  return tp__hlo_select(w, tp__hlo_per_row(w, flip, x), mirrored, x);
 }
