@@ -275,6 +275,8 @@ typedef struct tp_train_options {
   bool sync_batch_norm;    /* batch statistics over all replicas, not each replica's own */
   const char *transfer;    /* pixels cross to a TPU or GPU as "uint8" (rounded), "float32", or
                               "auto": uint8 where that changes nothing */
+  const char *augment_on;  /* "host"; "device": flips and rotations are computed by the TPU or GPU,
+                              from the same random numbers */
   uint64_t seed;           /* 1 */
   bool dry_run; /* build everything, two steps and one validation batch, report memory and time,
                    write nothing */

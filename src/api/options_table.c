@@ -137,6 +137,8 @@ static const tp__option_row train_rows[] = {
     ROW(BOOL, T, flip, "flip", NULL, "true", "augmentation", false, "mirror every second picture"),
     ROW(DOUBLE, T, rotate, "rotate", "X", "0.1", "augmentation", false,
         "turn by up to that fraction of a turn; 0: none"),
+    ROW(STRING, T, augment_on, "augment_on", "host|device", "host", "augmentation", false,
+        "device: a TPU or GPU does flips and turns, this machine decodes"),
     ROW(STRING, T, rotate_fill, "rotate_fill", "NAME", "reflect", "augmentation", false,
         "corners: reflect, constant, nearest, wrap"),
     ROW(DOUBLE, T, rotate_fill_value, "rotate_fill_value", "X", "0", "augmentation", false,

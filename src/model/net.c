@@ -179,7 +179,8 @@ static double as_written(float value)
 
 /* batch_from: the first layer whose batch norm goes by the batch. */
 static tp_status build(const tp__model_spec *spec, bool training, int batch_from,
-                       float drop_connect, tp__net **net, tp_error *err)
+                       float drop_connect, const tp__net_augment *augment, tp__net **net,
+                       tp_error *err)
 {
   *net = NULL;
   const struct model *model = NULL;
@@ -198,6 +199,7 @@ static tp_status build(const tp__model_spec *spec, bool training, int batch_from
                        .batch_from = batch_from,
                        .momentum = 0.99f,
                        .drop_connect = drop_connect,
+                       .augment = augment,
                        .prefix = "",
                        .pool = "avg_pool",
                        .kernel_init = TP__INIT_FAN_OUT,
@@ -214,7 +216,7 @@ static tp_status build(const tp__model_spec *spec, bool training, int batch_from
 
 tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net, tp_error *err)
 {
-  return build(spec, training, INT_MAX, 0, net, err);
+  return build(spec, training, INT_MAX, 0, NULL, net, err);
 }
 
 /* Which layers train is known only when all are there: a second build then knows it from the start.
@@ -222,13 +224,13 @@ tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net
 tp_status tp__net_build_training(const tp__model_spec *spec, const tp__net_training *how,
                                  tp__net **net, tp_error *err)
 {
-  TP__TRY(build(spec, true, INT_MAX, 0, net, err));
+  TP__TRY(build(spec, true, INT_MAX, 0, &how->augment, net, err));
   tp_status status = tp__net_freeze(*net, how->last_n, err);
   if (status == TP_OK && how->batch_statistics && how->last_n != 0) {
     int first = 0;
     while (!(*net)->layer[first].trainable) first++;
     tp__net_free(*net);
-    TP__TRY(build(spec, true, first, how->drop_connect, net, err));
+    TP__TRY(build(spec, true, first, how->drop_connect, &how->augment, net, err));
     status = tp__net_freeze(*net, how->last_n, err);
   }
   if (status == TP_OK) return TP_OK;

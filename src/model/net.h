@@ -74,10 +74,10 @@ typedef struct tp__net {
   int n_layers, layer_capacity;
   tp__parameter *parameter;
   int n_parameters, parameter_capacity;
-  tp__value pixels;   /* INPUT "pixels" f32 [N,H,W,3], 0...255 */
-  tp__value keys;     /* INPUT "keys" u32 [N,2], only when training with dropout, else TP__NONE */
-  tp__value features; /* [N,C] after the pooling; without top: the last activation [N,H,W,C] */
-  tp__value logits;   /* [N,classes]; TP__NONE without top */
+  tp__value pixels; /* INPUT "pixels" f32 [N,H,W,3], 0...255 */
+  tp__value keys; /* INPUT "keys" u32 [N,2], only when something draws in training, else TP__NONE */
+  tp__value features;      /* [N,C] after the pooling; without top: the last activation [N,H,W,C] */
+  tp__value logits;        /* [N,classes]; TP__NONE without top */
   tp__value probabilities; /* softmax of the logits; TP__NONE without top */
   bool training;
   tp__arena arena;
@@ -102,6 +102,15 @@ float tp__model_dropout(const char *name);
 tp_status tp__net_build(const tp__model_spec *spec, bool training, tp__net **net,
                         tp_error *err) TP_CHECKED;
 
+/* What the training program does to its pictures by the examples' keys: as the host would
+ * (tp__image_recipe), in that order. rotate 0: pictures are not turned. */
+typedef struct tp__net_augment {
+  bool flip;
+  float rotate;
+  tp__fill fill;
+  float fill_value;
+} tp__net_augment;
+
 /* How a network is trained. */
 typedef struct tp__net_training {
   int last_n;            /* as tp__net_freeze */
@@ -110,6 +119,7 @@ typedef struct tp__net_training {
                             frozen ones run in inference mode */
   float drop_connect; /* with batch statistics, when anything of the backbone trains: block i of n
                          is left out of an example with probability drop_connect i / n */
+  tp__net_augment augment;
 } tp__net_training;
 
 /* The same for training: frozen as it says; assignments of the graph move the statistics. */

@@ -143,7 +143,28 @@ static int two_nodes_in(tp__net_builder *b, const char *class_name, const char *
   return finish(b, layer, add_node(b, op, (tp__value[]){value_of(b, x), value_of(b, y)}, 2, NULL));
 }
 
+/* The keys of the examples, for what draws. */
+static tp__value keys_of(tp__net_builder *b)
+{
+  tp__net *net = b->net;
+  tp__shape shape = {.rank = 2, .dim = {TP__N, 2}};
+  if (net->keys == TP__NONE)
+    ok(b, tp__graph_input(net->graph, "keys", TP__U32, &shape, &net->keys, b->err));
+  return net->keys;
+}
+
 /* ---- pixels ---- */
+
+static tp__value augmented(tp__net_builder *b, tp__value x)
+{
+  const tp__net_augment *a = b->augment;
+  if (a != NULL && a->flip)
+    x = add_node(b, TP__OP_RANDOM_FLIP, (tp__value[]){x, keys_of(b)}, 2, NULL);
+  if (a != NULL && a->rotate > 0)
+    x = add_node(b, TP__OP_RANDOM_ROTATION, (tp__value[]){x, keys_of(b)}, 2,
+                 &(tp__attr){.f = {a->rotate, a->fill_value}, .fill = a->fill});
+  return x;
+}
 
 static tp__value prepare_torch(tp__net_builder *b, tp__value x)
 {
@@ -180,7 +201,7 @@ int tp__layer_input(tp__net_builder *b, tp__prepare how)
   if (layer < 0) return -1;
   tp__shape shape = {.rank = 4, .dim = {TP__N, b->spec->height, b->spec->width, 3}};
   ok(b, tp__graph_input(b->net->graph, "pixels", TP__F32, &shape, &b->net->pixels, b->err));
-  return finish(b, layer, prepare(b, b->net->pixels, how));
+  return finish(b, layer, prepare(b, augmented(b, b->net->pixels), how));
 }
 
 int tp__layer_rescaling(tp__net_builder *b, const char *name, int x, float scale, float offset)
@@ -370,16 +391,6 @@ int tp__layer_multiply(tp__net_builder *b, const char *name, int x, int gate)
 int tp__layer_add(tp__net_builder *b, const char *name, int x, int y)
 {
   return two_nodes_in(b, "Add", name, x, y, TP__OP_ADD);
-}
-
-/* The keys of the examples, for layers that draw. */
-static tp__value keys_of(tp__net_builder *b)
-{
-  tp__net *net = b->net;
-  tp__shape shape = {.rank = 2, .dim = {TP__N, 2}};
-  if (net->keys == TP__NONE)
-    ok(b, tp__graph_input(net->graph, "keys", TP__U32, &shape, &net->keys, b->err));
-  return net->keys;
 }
 
 /* Draw 0 is the head's dropout. */

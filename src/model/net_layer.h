@@ -18,13 +18,14 @@ typedef struct tp__net_builder {
   int batch_from;      /* batch norm layers from this index on go by the batch */
   float momentum;      /* of their moving statistics; Keras' default unless the model sets it */
   float drop_connect;  /* of the last block; 0: no stochastic depth */
-  int block, blocks;   /* number of the block at hand, of so many; set by the model */
-  int drops;           /* drop layers so far */
-  const char *prefix;  /* put before every name: "block2a_"; "" outside blocks */
-  const char *pool;    /* name of the head's pooling */
-  enum tp__init kernel_init; /* of convolutions */
-  bool head;                 /* layers added from here on belong to the head */
-  tp_status status;          /* of the first failure */
+  const tp__net_augment *augment; /* NULL: none */
+  int block, blocks;              /* number of the block at hand, of so many; set by the model */
+  int drops;                      /* drop layers so far */
+  const char *prefix;             /* put before every name: "block2a_"; "" outside blocks */
+  const char *pool;               /* name of the head's pooling */
+  enum tp__init kernel_init;      /* of convolutions */
+  bool head;                      /* layers added from here on belong to the head */
+  tp_status status;               /* of the first failure */
   tp_error *err;
 } tp__net_builder;
 

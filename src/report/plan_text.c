@@ -126,6 +126,11 @@ static tp_status add_run(const tp__plan *plan, const tp__phase_plan *p, tp__buff
     if (p->host_limits && p->kept)
       TP__TRY(tp__buffer_printf(to, err, " of the first epoch; then features are kept"));
     TP__TRY(tp__buffer_printf(to, err, "\n"));
+    if (p->host_limits && plan->movable)
+      TP__TRY(tp__buffer_printf(to, err,
+                                "  %-12sflips and turns can be done by the %ss: --augment-on "
+                                "device\n",
+                                "", device_word(plan)));
   }
   if (p->seconds <= 0) return TP_OK;
   return tp__buffer_printf(to, err, "  %-12s%s steps an epoch%s; %d epoch%s at best: %s%s\n", "run",
@@ -166,7 +171,8 @@ static tp_status add_data(const tp__plan *plan, tp__buffer *to, tp_error *err)
   if (plan->val_examples > 0)
     TP__TRY(
         tp__buffer_printf(to, err, "%s for validation, ", grouped((double)plan->val_examples, b)));
-  return tp__buffer_printf(to, err, "pixels cross as %s\n", plan->bytes ? "uint8" : "float32");
+  return tp__buffer_printf(to, err, "pixels cross as %s%s\n", plan->bytes ? "uint8" : "float32",
+                           plan->augments ? ", flips and turns on the device" : "");
 }
 
 tp_status tp__plan_text(const tp__plan *plan, tp__buffer *text, tp_error *err)

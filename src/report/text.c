@@ -28,7 +28,9 @@ char *tp__cost_text(const tp__cost *c, char text[160])
     snprintf(text, 160,
              "input-bound: %s %.0f %% of the input's time (network busy %.0f %%), try %s",
              stage[longest].name, all > 0 ? 100 * stage[longest].seconds / all : 0, busy,
-             c->cached ? "--threads" : "--cache pixels or --threads");
+             c->movable && longest == 2 ? "--augment-on device or --threads"
+             : c->cached                ? "--threads"
+                                        : "--cache pixels or --threads");
   return text;
 }
 

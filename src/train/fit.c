@@ -98,14 +98,16 @@ static void say_device(const tp__fitter *f)
   char replicas[64];
   const char *bytes = f->bytes ? "; pixels cross as 8 bits" : "";
   const bool bf16 = strcmp(f->options->train->precision, "bf16") == 0;
+  const bool augments = f->augment.flip || f->augment.rotate > 0;
   const char *products = bf16 ? ", bfloat16 products" : "";
+  const char *augment = augments ? "; flips and turns on the device" : "";
   if (b->replicas == 1)
-    tp__say(f->job->log, "device %s: %s%s; batch %d%s", b->name, b->device, products, f->batch,
-            bytes);
+    tp__say(f->job->log, "device %s: %s%s; batch %d%s%s", b->name, b->device, products, f->batch,
+            bytes, augment);
   else
-    tp__say(f->job->log, "device %s: %s%s; %s, batch %d on each, %d in all%s", b->name, b->device,
+    tp__say(f->job->log, "device %s: %s%s; %s, batch %d on each, %d in all%s%s", b->name, b->device,
             products, tp__replicas_text(b, replicas), (f->batch + b->replicas - 1) / b->replicas,
-            f->batch, bytes);
+            f->batch, bytes, augment);
 }
 
 static tp_status start(tp__fitter *f, tp_error *err)

@@ -27,7 +27,8 @@ typedef struct tp__cost {
   double read, decode, finish; /* busy seconds of the input's stages, over all threads */
   double validation;           /* seconds */
   int threads;
-  bool cached; /* the input has a cache */
+  bool cached;  /* the input has a cache */
+  bool movable; /* the device could do flips and turns, which the host does */
 } tp__cost;
 
 /* Told at moments of a run; each may be NULL. A failure (disk full) ends the run with it. */

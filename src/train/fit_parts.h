@@ -44,12 +44,13 @@ typedef struct tp__fitter {
   tp__metrics metrics, val_metrics;
   float *class_weight; /* [classes] */
   bool weighted;
-  tp__flight *flight; /* [flights], a ring: some in flight while the next is prepared */
-  int flights;        /* twice the steps of one call of the device */
-  int turn;           /* the one to take next; it is not open */
-  int batch;          /* of all replicas and processes */
-  int rows;           /* most of this process */
-  bool bytes;         /* pixels may cross to a device as 8 bits */
+  tp__flight *flight;      /* [flights], a ring: some in flight while the next is prepared */
+  int flights;             /* twice the steps of one call of the device */
+  int turn;                /* the one to take next; it is not open */
+  int batch;               /* of all replicas and processes */
+  int rows;                /* most of this process */
+  bool bytes;              /* pixels may cross to a device as 8 bits */
+  tp__net_augment augment; /* that a device does; elsewhere the host does it all */
   /* several processes: what they agreed on in the last step */
   bool stop, save;
   size_t train_bad, val_bad; /* pictures left out that all know of */

@@ -113,6 +113,7 @@ tp_status tp__fitter_enter_phase(tp__fitter *f, bool fresh, tp_error *err)
   options.batch = f->rows;
   options.whole = f->backend->remote && tp__pipeline_varies(f->train_input);
   options.bytes = f->bytes;
+  options.augment = f->augment;
   tp__learner_free(f->learner);
   f->learner = NULL;
   tp__give_memory_back();
@@ -303,6 +304,7 @@ static tp_status finish_epoch(tp__fitter *f, double train_seconds, bool *stop, t
                    .finish = meter.finish,
                    .validation = tp__now() - start,
                    .threads = tp__pool_threads(f->job->pool),
+                   .movable = f->backend->remote && tp__augment_movable(f->o),
                    .cached = strcmp(f->o->data.cache, "none") != 0};
   f->busy += f->compute;
   f->wall += train_seconds;

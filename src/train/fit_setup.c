@@ -81,6 +81,7 @@ static tp_status open_inputs(tp__fitter *f, tp_error *err)
   tp__pipeline_options p;
   TP__TRY(tp__train_input(o, f->identity.spec.height, f->identity.spec.width, f->batch, &p, err));
   p.catalog = f->train;
+  if (f->backend->remote) tp__augment_move(o, &p.recipe, &f->augment);
   if (f->backend->remote)
     TP__TRY(tp__transfer_bytes(o->transfer, f->job, &p, (const tp__catalog *[]){f->train, f->val},
                                &f->bytes, err));

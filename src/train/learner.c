@@ -19,7 +19,7 @@ struct tp__learner {
   int batch;
   size_t picture;         /* numbers in one example's pixels */
   uint64_t memory_left;   /* of memory_limit, for what is compiled next */
-  bool dropout;           /* the training program wants keys */
+  bool keys;              /* the training program wants them */
   bool counts;            /* ... and the number of the step */
   bool averages;          /* slots "ema/NAME" */
   bool mixes;             /* ... and second labels with both shares */
@@ -124,7 +124,8 @@ static tp_status build_training(tp__learner *l, const tp__learner_options *o, tp
   struct wiring w;
   tp__net_training how = {.last_n = o->last_n,
                           .batch_statistics = o->batch_statistics,
-                          .drop_connect = o->drop_connect};
+                          .drop_connect = o->drop_connect,
+                          .augment = o->augment};
   tp_status status = tp__net_build_training(&o->spec, &how, &net, err);
   if (status == TP_OK)
     status = o->mixes ? add_mixed_loss(net, o->label_smoothing, &w.losses, err)
@@ -139,7 +140,7 @@ static tp_status build_training(tp__learner *l, const tp__learner_options *o, tp
   if (status == TP_OK) status = tp__graph_output(net->graph, "scores", net->logits, err);
   free(values);
   if (status == TP_OK) {
-    l->dropout = net->keys != TP__NONE;
+    l->keys = net->keys != TP__NONE;
     *out = net;
   } else {
     tp__net_free(net);
@@ -278,7 +279,8 @@ tp_status tp__learner_new(tp__backend *backend, const tp__learner_options *o,
     l->bytes = tp__calloc_aligned((size_t)o->batch * l->picture, 1, err);
     if (l->bytes == NULL) goto out;
   }
-  bool split = !o->score_only && o->last_n == 0 && !o->whole;
+  bool augments = o->augment.flip || o->augment.rotate > 0; /* features then vary */
+  bool split = !o->score_only && o->last_n == 0 && !o->whole && !augments;
   status = build_scoring(o, &scoring, err);
   if (status == TP_OK) status = check_weights(scoring, weights, err);
   if (status == TP_OK && !o->score_only) status = build_training(l, o, &training, err);
@@ -370,7 +372,7 @@ static tp_status step(tp__learner *l, tp__feed input, const tp__batch *b, const 
   size_t n = 4;
   if (l->head_factor != 1) feed[n++] = (tp__feed){"head_rate", &head_rate};
   if (l->counts) feed[n++] = (tp__feed){"step", &number};
-  if (l->dropout) feed[n++] = (tp__feed){"keys", b->keys};
+  if (l->keys) feed[n++] = (tp__feed){"keys", b->keys};
   if (l->mixes) {
     for (int64_t i = 0; i < b->n; i++) l->rest[i] = 1 - b->share[i];
     feed[n++] = (tp__feed){"labels_2", b->labels_2};

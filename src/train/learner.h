@@ -24,11 +24,12 @@ typedef struct tp__learner_options {
   bool batch_statistics; /* as tp__net_training */
   float drop_connect;
   tp__optimizer optimizer;
-  float head_factor;     /* the head learns at so many times the rate; 0: as the rest */
-  float label_smoothing; /* of the loss, in training and in scoring, as a Keras loss */
-  bool mixes;            /* batches of training have second labels and shares */
-  int batch;             /* the most examples of one step or score */
-  bool score_only;       /* no training program and no slots */
+  float head_factor;       /* the head learns at so many times the rate; 0: as the rest */
+  float label_smoothing;   /* of the loss, in training and in scoring, as a Keras loss */
+  tp__net_augment augment; /* by the training program; the pipeline then leaves it out */
+  bool mixes;              /* batches of training have second labels and shares */
+  int batch;               /* the most examples of one step or score */
+  bool score_only;         /* no training program and no slots */
   bool whole; /* not cut at the features, though the backbone is frozen: they could not be
                  kept, and a remote device would send them back and forth */
   bool bytes; /* pixels are whole numbers, or may be rounded: a remote device gets them as

@@ -66,6 +66,62 @@ tp_status tp__precision_parse(const char *text, bool *bf16, tp_error *err)
                   text);
 }
 
+/* What the host does after flips and turns would come before them, and a crop that is turned is one
+ * sampling: only what stands last can move. */
+tp_status tp__augment_check(const tp_train_options *o, tp_error *err)
+{
+  static const char fact[] =
+      "augment_on: a device flips and turns pictures after all that the host "
+      "does, and %s: leave augment_on at host, or %s";
+  const struct {
+    const char *name;
+    double value;
+  } later[] = {{"brightness", o->brightness},
+               {"contrast", o->contrast},
+               {"saturation", o->saturation},
+               {"mixup", o->mixup},
+               {"cutmix", o->cutmix}};
+  char does[64], remedy[64];
+  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+    if (later[i].value == 0) continue;
+    snprintf(does, sizeof does, "%s belongs behind that", later[i].name);
+    snprintf(remedy, sizeof remedy, "%s at 0", later[i].name);
+    return tp__fail(err, TP_ERR_USAGE, fact, does, remedy);
+  }
+  if (o->rotate == 0) return TP_OK;
+  if (o->random_crop > 0)
+    return tp__fail(err, TP_ERR_USAGE, fact, "a crop is turned while it is cut out",
+                    "random_crop or rotate at 0");
+  if (o->rotate > 0.125)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "augment_on: a device turns pictures by at most 0.125 of a turn (45 degrees), "
+                    "rotate is %g: leave augment_on at host, or take less",
+                    o->rotate);
+  if (strcmp(o->rotate_fill, "wrap") == 0)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "augment_on: a device fills corners by reflect, constant or nearest, not by "
+                    "wrap: leave augment_on at host, or take another rotate_fill");
+  return TP_OK;
+}
+
+bool tp__augment_movable(const tp_train_options *o)
+{
+  return strcmp(o->augment_on, "host") == 0 && (o->flip || o->rotate > 0) &&
+         tp__augment_check(o, NULL) == TP_OK;
+}
+
+void tp__augment_move(const tp_train_options *o, tp__image_recipe *recipe, tp__net_augment *augment)
+{
+  *augment = (tp__net_augment){0};
+  if (strcmp(o->augment_on, "device") != 0) return;
+  *augment = (tp__net_augment){.flip = recipe->flip,
+                               .rotate = recipe->rotate,
+                               .fill = recipe->fill,
+                               .fill_value = recipe->fill_value};
+  recipe->flip = false;
+  recipe->rotate = 0;
+}
+
 tp_status tp__train_check(const tp_train_options *o, tp_error *err)
 {
   TP__TRY(check_ranges(o, err));
@@ -74,6 +130,11 @@ tp_status tp__train_check(const tp_train_options *o, tp_error *err)
                     o->batch_norm);
   bool bf16 = false;
   TP__TRY(tp__precision_parse(o->precision, &bf16, err));
+  if (strcmp(o->augment_on, "device") == 0)
+    TP__TRY(tp__augment_check(o, err));
+  else if (strcmp(o->augment_on, "host") != 0)
+    return tp__fail(err, TP_ERR_USAGE, "augment_on: \"%s\" is not known; wanted host or device",
+                    o->augment_on);
   if (o->epochs + o->fine_tune_epochs == 0)
     return tp__fail(
         err, TP_ERR_USAGE,

@@ -20,8 +20,17 @@ tp_status tp__precision_parse(const char *text, bool *bf16, tp_error *err) TP_CH
  * option. */
 tp_status tp__train_check(const tp_train_options *options, tp_error *err) TP_CHECKED;
 
+/* Whether augment_on = device is possible with the other options. Error: TP_ERR_USAGE naming what
+ * is in its way. */
+tp_status tp__augment_check(const tp_train_options *options, tp_error *err) TP_CHECKED;
+/* The host does flips or turns, and a device could. */
+bool tp__augment_movable(const tp_train_options *options);
+/* With augment_on = device, flips and turns go from the recipe to the training program. */
+void tp__augment_move(const tp_train_options *options, tp__image_recipe *recipe,
+                      tp__net_augment *augment);
+
 /* Of the head's phase, or of fine-tuning: layers, statistics, optimizer, loss, precision, parts.
- * spec, batch, whole and bytes are the caller's. */
+ * spec, batch, whole, bytes and augment are the caller's. */
 tp_status tp__phase_learner(const tp_train_options *options, bool fine_tune,
                             tp__learner_options *learner, tp_error *err) TP_CHECKED;
 

@@ -110,6 +110,7 @@ static tp_status plan_phase(struct planner *x, bool fine_tune, tp_error *err)
   options.steps = 1; /* of several steps in one call each is like this one */
   options.batch = x->plan->batch * x->plan->replicas;
   options.bytes = x->plan->bytes;
+  options.augment = x->input.augment;
   tp__say(x->job->log, "planning: %s", fine_tune ? "fine-tuning" : "head");
   tp__planner_forget(x->backend);
   tp_status status = tp__learner_new(x->backend, &options, &x->weights, NULL, &learner, err);
@@ -179,6 +180,8 @@ static tp_status make_plan(struct planner *x, tp_error *err)
   TP__TRY(make_spec(x, err));
   TP__TRY(open_planner(x, err));
   TP__TRY(tp__plan_input_transfer(&x->input, err));
+  plan->augments = x->input.augment.flip || x->input.augment.rotate > 0;
+  plan->movable = tp__augment_movable(x->o->train);
   TP__TRY(make_weights(x, err));
   count_steps(plan);
   TP__TRY(plan_phase(x, false, err));

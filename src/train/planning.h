@@ -54,6 +54,7 @@ typedef struct tp__plan {
   int height, width, classes;
   int batch, replicas;            /* per replica */
   bool bytes;                     /* pixels cross as 8 bits */
+  bool augments, movable;         /* flips and turns are the device's; could be */
   int64_t examples, val_examples; /* 0: not known */
   int64_t steps, val_steps;       /* of an epoch */
   bool measured;

@@ -70,6 +70,7 @@ static tp_status make_input(tp__plan_input *x, tp__pipeline_options *input, tp_e
   TP__TRY(tp__train_input(x->o->train, plan->height, plan->width, plan->batch * plan->replicas,
                           input, err));
   input->catalog = x->train;
+  tp__augment_move(x->o->train, &input->recipe, &x->augment);
   return TP_OK;
 }
 

@@ -12,6 +12,7 @@ typedef struct tp__plan_input {
   const tp__plan_options *o;
   tp__plan *plan;
   tp__catalog *train, *val; /* NULL: there are no data */
+  tp__net_augment augment;  /* by the device */
   bool varies;              /* a picture is another one in each epoch */
 } tp__plan_input;           /* born zeroed */
 

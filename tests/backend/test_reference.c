@@ -1,7 +1,8 @@
 /* Proves each operator of TP__OP_MAP on tiny operands, in the plain and in the planned executor.
  * Expected numbers are worked out by hand (the sums are small enough to redo in the head;
  * logarithms are those of 1/8, 2/8 and 5/8); dropout's draws are those of tp__uniform, which
- * test_rng proves. Hostile case: logits so large that a plain exponential overflows.
+ * test_rng proves; flips and rotations are those of the host (tests/train/test_augment.c). Hostile
+ * case: logits so large that a plain exponential overflows.
  */
 #include "rig.h"
 
@@ -317,8 +318,8 @@ static void each_operator_has_a_case(void **state)
 {
   (void)state;
   for (int op = 0; op < TP__OP_COUNT; op++) {
-    bool there =
-        op == TP__OP_INPUT || op == TP__OP_PARAM || op == TP__OP_CONSTANT || op == TP__OP_DROPOUT;
+    bool there = op == TP__OP_INPUT || op == TP__OP_PARAM || op == TP__OP_CONSTANT ||
+                 op == TP__OP_DROPOUT || op == TP__OP_RANDOM_FLIP || op == TP__OP_RANDOM_ROTATION;
     for (int i = 0; i < CASES; i++) there = there || (int)cases[i].op == op;
     if (!there) fail_msg("%s has no case", tp__op_name((tp__op)op));
   }

@@ -3,7 +3,8 @@
  * replicas without any example), weights and statistics at the end, for a frozen backbone, its last
  * layers, and all layers by statistics of the whole batch; that all replicas hold the same bits;
  * that gradients gathered in parts are the same, asked for or because memory is short, and that
- * batch statistics never are; and pixels sent as bytes. Expected: the CPU's.
+ * batch statistics never are; pixels sent as bytes, and such that the devices mirror and turn,
+ * which the CPU gets ready made by the host. Expected: the CPU's.
  */
 #include <math.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "../backend/pjrt/pjrt_testing.h"
 #include "backend/pjrt/pjrt.h"
 #include "backend/pjrt/pjrt_state.h"
+#include "image/image.h"
 #include "train/learner.h"
 
 enum { SIDE = 32, CLASSES = 6, BATCH = 32, STEPS = 20, REPLICAS = 8 };
@@ -29,7 +31,7 @@ static struct {
   tp__backend *cpu, *devices;
   tp__state *state; /* the last one made on the devices */
   tp_status (*state_new)(tp__backend *, const tp__tensors *, tp__state **, tp_error *);
-  float pixels[BATCH * SIDE * SIDE * 3];
+  float pixels[BATCH * SIDE * SIDE * 3], finished[BATCH * SIDE * SIDE * 3];
   int32_t labels[BATCH];
   uint32_t keys[BATCH * 2];
 } shared;
@@ -90,6 +92,29 @@ static tp__batch batch_of(int step)
     }
   }
   return (tp__batch){.n = n, .pixels = shared.pixels, .labels = shared.labels, .keys = shared.keys};
+}
+
+/* The same batch as the host augments it. */
+static tp__batch finished(tp__batch b, const tp__net_augment *augment)
+{
+  enum { VALUES = SIDE * SIDE * 3 };
+  tp_error err = {0};
+  tp__image_scratch scratch = {0};
+  const tp__image_recipe recipe = {.height = SIDE,
+                                   .width = SIDE,
+                                   .flip = augment->flip,
+                                   .rotate = augment->rotate,
+                                   .fill = augment->fill};
+  for (int64_t i = 0; i < b.n; i++) {
+    uint8_t rgb[VALUES];
+    tp__key key = {{b.keys[2 * i], b.keys[2 * i + 1]}};
+    for (int k = 0; k < VALUES; k++) rgb[k] = (uint8_t)b.pixels[i * VALUES + k];
+    assert_ok(tp__image_finish(&recipe, rgb, SIDE, SIDE, true, key, &scratch,
+                               shared.finished + i * VALUES, &err));
+  }
+  tp__image_scratch_free(&scratch);
+  b.pixels = shared.finished;
+  return b;
 }
 
 static tp_status try_learner(tp__backend *backend, tp__learner_options o, tp__learner **learner,
@@ -178,43 +203,43 @@ static void compare_losses(int step, int64_t n, const float *cpu, const float *d
     fail_msg("step %d: loss %.9g on the CPU, %.9g on the devices", step, a, b);
 }
 
+struct run {
+  tp__learner_options options;
+  float rate;
+  double loss, weights; /* tolerances */
+};
+
 /* 20 steps of the two side by side. */
-static void train_both(tp__learner *ours, tp__learner *theirs, float rate, double tolerance)
+static void train_both(tp__learner *ours, tp__learner *theirs, const struct run *r)
 {
   tp_error err = {0};
   float loss[2][BATCH], scores[2][BATCH * CLASSES];
   for (int s = 0; s < STEPS; s++) {
-    tp__batch b = batch_of(s);
-    assert_ok(tp__learner_step(ours, &b, NULL, rate, s, loss[0], scores[0], NULL, &err));
-    assert_ok(tp__learner_step(theirs, &b, NULL, rate, s, loss[1], scores[1], NULL, &err));
-    compare_losses(s, b.n, loss[0], loss[1], tolerance);
+    tp__batch b = batch_of(s), own = finished(b, &r->options.augment);
+    assert_ok(tp__learner_step(ours, &own, NULL, r->rate, s, loss[0], scores[0], NULL, &err));
+    assert_ok(tp__learner_step(theirs, &b, NULL, r->rate, s, loss[1], scores[1], NULL, &err));
+    compare_losses(s, b.n, loss[0], loss[1], r->loss);
   }
 }
 
 /* The same with all steps in flight at once, so that calls of several steps are filled; 20 is no
  * multiple of 3. */
-static void train_ahead(tp__learner *ours, tp__learner *theirs, float rate, double tolerance)
+static void train_ahead(tp__learner *ours, tp__learner *theirs, const struct run *r)
 {
   tp_error err = {0};
   static float loss[2][STEPS][BATCH], scores[STEPS][BATCH * CLASSES];
   tp__pending *pending[STEPS];
   for (int s = 0; s < STEPS; s++) {
     tp__batch b = batch_of(s);
-    assert_ok(tp__learner_step(ours, &b, NULL, rate, s, loss[0][s], scores[s], NULL, &err));
+    assert_ok(tp__learner_step(ours, &b, NULL, r->rate, s, loss[0][s], scores[s], NULL, &err));
     assert_ok(
-        tp__learner_step(theirs, &b, NULL, rate, s, loss[1][s], scores[s], &pending[s], &err));
+        tp__learner_step(theirs, &b, NULL, r->rate, s, loss[1][s], scores[s], &pending[s], &err));
   }
   for (int s = 0; s < STEPS; s++) {
     assert_ok(tp__learner_wait(theirs, pending[s], &err));
-    compare_losses(s, size_of(s), loss[0][s], loss[1][s], tolerance);
+    compare_losses(s, size_of(s), loss[0][s], loss[1][s], r->loss);
   }
 }
-
-struct run {
-  tp__learner_options options;
-  float rate;
-  double loss, weights; /* tolerances */
-};
 
 static void same_as_cpu(void **state)
 {
@@ -223,11 +248,13 @@ static void same_as_cpu(void **state)
   need_plugin(plugin, PJRT_CPU_106);
   tp__learner_options cpu = r->options;
   cpu.accumulate = 0;
+  cpu.augment = (tp__net_augment){0};
+  cpu.whole |= r->options.augment.flip; /* as the devices', whose pictures vary */
   tp__learner *ours = learner_on(shared.cpu, cpu), *theirs = learner_on(shared.devices, r->options);
   tp__net *net = NULL;
   tp_error err = {0};
   tp__tensors shapes = {0}, a = {0}, b = {0};
-  (r->options.steps > 1 ? train_ahead : train_both)(ours, theirs, r->rate, r->loss);
+  (r->options.steps > 1 ? train_ahead : train_both)(ours, theirs, r);
   assert_ok(tp__net_build(&spec, false, &net, &err));
   assert_ok(tp__net_init(net, 3, &shapes, &err));
   read_changing(ours, &shapes, &a);
@@ -331,6 +358,19 @@ int main(void)
                                      .rate = 1e-3f,
                                      .loss = 1e-5,
                                      .weights = 1e-5}),
+      RUN("frozen, mirrored and turned on the devices",
+          {.options = {.bytes = true, .augment = {.flip = true, .rotate = 0.1f}},
+           .rate = 1e-3f,
+           .loss = 1e-4,
+           .weights = 1e-4}),
+      RUN("last layers in 2 parts, mirrored and turned on the devices",
+          {.options = {.last_n = 20,
+                       .accumulate = 2,
+                       .bytes = true,
+                       .augment = {.flip = true, .rotate = 0.125f, .fill = TP__FILL_NEAREST}},
+           .rate = 1e-4f,
+           .loss = 1e-4,
+           .weights = 1e-4}),
       RUN("last layers", {.options = {.last_n = 20}, .rate = 1e-4f, .loss = 1e-4, .weights = 1e-4}),
       RUN("last layers in 2 parts", {.options = {.last_n = 20, .accumulate = 2},
                                      .rate = 1e-4f,

@@ -56,6 +56,7 @@ static inline tp_train_options default_train(void)
       .epochs = 30,
       .fine_tune_layers = 20,
       .batch_norm = "frozen",
+      .augment_on = "host",
       .drop_connect = 0.2,
       .fine_tune_learning_rate = 1e-5,
       .fine_tune_schedule = "constant",
