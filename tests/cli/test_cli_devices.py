@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli_testing import DONE, STOPPED, CliTest, main
+from cli_testing import DONE, STOPPED, USAGE, CliTest, main
 
 PLUGINS = Path(os.environ.get("TEPAL_TEST_PJRT", Path(__file__).resolve().parents[2] / ".venv-pjrt"))
 FOUND = sorted(PLUGINS.glob("lib/python3*/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"))
@@ -39,10 +39,10 @@ class Devices(CliTest):
         words[words.index("--batch") + 1] = batch
         return self.good(*words, timeout=LONG, **options)
 
-    def close(self, one, other):
+    def close(self, one, other, tolerance=1e-4):
         for a, b in zip(history(one), history(other)):
             for key in ("loss", "val_loss"):
-                self.assertLess(abs(a[key] - b[key]), 1e-4 * abs(a[key]), (key, a, b))
+                self.assertLess(abs(a[key] - b[key]), tolerance * abs(a[key]), (key, a, b))
         self.assertEqual(len(history(one)), len(history(other)))
 
     def test_trains_and_predicts_as_the_cpu(self):
@@ -74,6 +74,24 @@ class Devices(CliTest):
         self.assertEqual(process.returncode, STOPPED, "the run was over before it could be stopped")
         self.good("train", "--resume", "cut", "--quiet", *self.device, timeout=LONG)
         self.assertTrue(filecmp.cmp("whole/best.safetensors", "cut/best.safetensors", shallow=False))
+
+    def test_flips_and_turns_on_the_devices(self):
+        """What the host does to float32 pictures, 8 devices do to bytes; what cannot move is refused, also on the CPU."""
+        words = ["--image-size", 64]  # as the pictures are stored
+        self.train("there", 1, *words, *self.device, "--augment-on", "device")
+        self.train("here", 1, *words, *self.device)
+        self.close("here", "there", 1e-3)
+        log = Path("there", "log.txt").read_text(encoding="utf-8")
+        self.assertIn("8 in all; pixels cross as 8 bits; flips and turns on the device", log)
+        self.train("cpu", 8, *words, "--augment-on", "device", "--device", "cpu")  # the host is the device
+        self.close("here", "cpu")
+        for pieces, more in [(["mixup"], ["--mixup", 0.2]), (["contrast"], ["--contrast", 0.5]),
+                             (["crop", "rotate"], ["--random-crop", 0.5]), (["0.125", "0.2"], ["--rotate", 0.2]),
+                             (["wrap"], ["--rotate-fill", "wrap"])]:
+            line = self.train_words(*SMALL, "--augment-on", "device", *more, run="none")
+            self.bad(USAGE, ["leave augment_on at host", *pieces], *line)
+        self.bad(USAGE, ['"both" is not known', "host or device"],
+                 *self.train_words(*SMALL, "--augment-on", "both", run="none"))
 
     def test_programs_are_kept(self):
         folder = Path(self.environment["TEPAL_CACHE"], "programs")

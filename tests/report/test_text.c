@@ -135,6 +135,15 @@ static void limits_of_speed(void **state)
         .finish = 2,
         .cached = true},
        "input-bound: reading 60 % of the input's time (network busy 20 %), try --threads"},
+      {{.wall = 10,
+        .compute = 2,
+        .waiting = 8,
+        .read = 1,
+        .decode = 3,
+        .finish = 6,
+        .movable = true},
+       "input-bound: resize, flip and rotation 60 % of the input's time (network busy 20 %), try "
+       "--augment-on device or --threads"},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     char text[160];
