@@ -51,9 +51,12 @@ static tp_status print_number(const char *what, float f, tp__buffer *text, tp_er
   return tp__buffer_printf(text, err, " %s %.9g", what, (double)f);
 }
 
-static tp_status print_rotation(const tp__node *n, tp__buffer *text, tp_error *err)
+static tp_status print_draws(const tp__node *n, tp__buffer *text, tp_error *err)
 {
   const float *f = n->attr.f;
+  if (n->op == TP__OP_DROPOUT)
+    return tp__buffer_printf(text, err, " rate %.9g draw %u%s", (double)f[0], n->attr.draw,
+                             n->attr.flag ? " of examples" : "");
   TP__TRY(print_number("turn", f[0], text, err));
   if (n->attr.fill == TP__FILL_CONSTANT) return print_number("fill", f[1], text, err);
   return tp__buffer_printf(text, err, " fill %s",
@@ -89,8 +92,6 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
     return tp__buffer_printf(text, err, " %.9g", (double)f[0]);
   case TP__OP_AFFINE:
     return print_affine(n, text, err);
-  case TP__OP_RANDOM_ROTATION:
-    return print_rotation(n, text, err);
   case TP__OP_PAD:
   case TP__OP_CROP:
     return print_pad(n, text, err);
@@ -128,8 +129,8 @@ static tp_status print_attr(const tp__node *n, tp__buffer *text, tp_error *err)
     if (n->attr.depthwise) TP__TRY(tp__buffer_printf(text, err, " depthwise"));
     return print_number("epsilon", f[0], text, err);
   case TP__OP_DROPOUT:
-    return tp__buffer_printf(text, err, " rate %.9g draw %u%s", (double)f[0], n->attr.draw,
-                             n->attr.flag ? " of examples" : "");
+  case TP__OP_RANDOM_ROTATION:
+    return print_draws(n, text, err);
   case TP__OP_ROW:
     return tp__buffer_printf(text, err, " %d", n->attr.row);
   case TP__OP_MOVING_AVERAGE:

@@ -64,6 +64,9 @@ static void settings(void **state)
   NODE(g, AVG_POOL_GRAD, (.window = 4, .stride = 1, .shape = shape("N,7,7,3")), x);
   NODE(g, CONCAT, (0), x, x);
   NODE(g, SLICE_CHANNELS, (.first = 1, .shape = shape("N,4,4,2")), x);
+  NODE(g, RANDOM_FLIP, (0), x, keys);
+  NODE(g, RANDOM_ROTATION, (.f = {0.125f}, .fill = TP__FILL_NEAREST), x, keys);
+  NODE(g, RANDOM_ROTATION, (.f = {0.125f, 0.5f}, .fill = TP__FILL_CONSTANT), x, keys);
   tp_error err = {0};
   tp__buffer text;
   tp__buffer_init(&text, 1 << 16);
@@ -102,7 +105,10 @@ static void settings(void **state)
              "%34 = max_pool(%0) window 3 stride 2 pad 1,1,1,1 : (None, 2, 2, 3)\n"
              "%35 = avg_pool_grad(%0) window 4 stride 1 pad 0,0,0,0 : (None, 7, 7, 3)\n"
              "%36 = concat(%0, %0) : (None, 4, 4, 6)\n"
-             "%37 = slice_channels(%0) first 1 : (None, 4, 4, 2)\n");
+             "%37 = slice_channels(%0) first 1 : (None, 4, 4, 2)\n"
+             "%38 = random_flip(%0, %4) : (None, 4, 4, 3)\n"
+             "%39 = random_rotation(%0, %4) turn 0.125 fill nearest : (None, 4, 4, 3)\n"
+             "%40 = random_rotation(%0, %4) turn 0.125 fill 0.5 : (None, 4, 4, 3)\n");
   tp__buffer_free(&text);
   tp__graph_free(g);
 }

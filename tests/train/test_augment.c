@@ -123,7 +123,7 @@ static void near_on_devices(void **unused)
   const char *plugin = NULL;
   tp__backend *devices = NULL;
   need_plugin(plugin, PJRT_CPU_106);
-  tp__pjrt_options o = {.plugin = plugin, .virtual_devices = true, .replicas = 2};
+  tp__pjrt_options o = {.plugin = plugin, .kind = TP__CLASS_CPU, .replicas = 2};
   assert_ok(tp__backend_pjrt(&o, &devices, &err));
   for (size_t c = 0; c < CASES; c++)
     for (int bytes = 0; bytes < 2; bytes++) {

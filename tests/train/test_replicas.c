@@ -316,7 +316,7 @@ static void parts_by_memory(void **state)
   tp__program_info info = {0};
   tp__learner_info(theirs, &info, NULL);
   assert_true(info.parts > 1);
-  train_both(ours, theirs, 1e-4f, 1e-4);
+  train_both(ours, theirs, &(struct run){.options = o, .rate = 1e-4f, .loss = 1e-4});
   replicas_agree();
   tp__learner_free(ours);
   tp__learner_free(theirs);
