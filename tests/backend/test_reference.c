@@ -1,8 +1,8 @@
 /* Proves each operator of TP__OP_MAP on tiny operands, in the plain and in the planned executor.
  * Expected numbers are worked out by hand (the sums are small enough to redo in the head;
  * logarithms are those of 1/8, 2/8 and 5/8); dropout's draws are those of tp__uniform, which
- * test_rng proves; flips and rotations are those of the host (tests/train/test_augment.c). Hostile
- * case: logits so large that a plain exponential overflows.
+ * test_rng proves; flips and rotations are those of the host (tests/train/test_augment_on.c).
+ * Hostile case: logits so large that a plain exponential overflows.
  */
 #include "rig.h"
 
