@@ -15,6 +15,7 @@ enum { PROCESSES = 4 };
 
 static const char *fake;
 static void (*fake_live)(int now[7]);
+static void (*fake_thaw)(void);
 static const tp__kv_secret secret = {.size = 20, .bytes = "a secret for a test."};
 
 static tp__kv_server *serve(char address[32])
@@ -137,6 +138,7 @@ static void test_lost(void **state)
   tp__plugin_close(plugin);
   fake_live(after);
   assert_memory_equal(before, after, sizeof before);
+  fake_thaw();
   unsetenv("TEPAL_FAKE");
 }
 
@@ -170,6 +172,7 @@ int main(int argc, char **argv)
   void *library = dlopen(fake, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return 2;
   *(void **)&fake_live = dlsym(library, "tepal_fake_live");
+  *(void **)&fake_thaw = dlsym(library, "tepal_fake_thaw");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_join),
       cmocka_unit_test(test_no_store),
