@@ -98,7 +98,7 @@ static inline tp__value build_block(tp__graph *g, const struct small_net *s, int
 {
   const struct block *b = &s->block[index];
   if (b->expand == 0) return convolutions(g, s, index, x);
-  char name[24], part[32], text[32];
+  char name[16], part[32], text[32];
   snprintf(name, sizeof name, "block%d", index);
   int in = (int)g->node[x].shape.dim[3], wide = in * b->expand, pad = b->kernel / 2;
   tp__value y = x;
