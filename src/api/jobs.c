@@ -57,7 +57,8 @@ static tp_status fit_here(tp_context *c, const tp_train_options *o, bool resume,
     observer = tp__run_files_observer(&files);
   }
   tp__backend *backend = NULL;
-  tp_status status = tp__context_backend(c, &backend, error);
+  tp_status status = tp__options_agree(TP_OPTIONS_TRAIN, o, c->group, error);
+  if (status == TP_OK) status = tp__context_backend(c, &backend, error);
   if (status == TP_OK && !resume) status = choose_weights(o, &fo, error);
   status = tp__group_agree(c->group, status, error);
   if (status == TP_OK) status = tp__fit(&job, backend, &fo, result, error);

@@ -8,6 +8,7 @@
 #define TP_OPTIONS_H
 
 #include "base/base.h"
+#include "base/group.h"
 
 typedef enum tp__option_type {
   TP__OPTION_STRING,
@@ -31,11 +32,19 @@ const tp__option_row *tp__option_rows(tp_options_kind kind, size_t *count);
 /* A number for which "all", -1, may be written. */
 bool tp__option_takes_all(const tp__option_row *row);
 
+/* Whether that value of a row names a file: not "imagenet", "none", or "-". */
+bool tp__option_is_path(const tp__option_row *row, const char *value);
+
 /* The next value set of any list replaces the list instead of adding to it. */
 void tp__options_lists_end(void *options);
 
 /* Writes a recipe.ini with every option's value; atomic. Paths become absolute. */
 tp_status tp__options_write(tp_options_kind kind, const void *options, const char *path,
+                            tp_error *err) TP_CHECKED;
+
+/* All processes call it: an option, other than where files are, that not all were given alike is
+ * TP_ERR_USAGE naming it. */
+tp_status tp__options_agree(tp_options_kind kind, const void *options, tp__group *group,
                             tp_error *err) TP_CHECKED;
 
 /* Of n names the one nearest to a misspelt one (edit distance), NULL where none is near. */

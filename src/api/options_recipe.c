@@ -99,13 +99,19 @@ static tp_status write_text(tp__writer *w, const char *value, tp_error *err)
   return tp__writer_printf(w, err, "\"\n");
 }
 
+bool tp__option_is_path(const tp__option_row *row, const char *value)
+{
+  static const char *const word[] = {"-", "imagenet", "none"};
+  bool path = row->path;
+  for (int i = 0; i < 3; i++) path = path && strcmp(value, word[i]) != 0;
+  return path;
+}
+
 /* Puts the working folder in front of a relative path, so that a recipe works from anywhere. */
 static tp_status write_value(tp__writer *w, const tp__option_row *row, const char *value,
                              tp_error *err)
 {
-  static const char *const word[] = {"-", "imagenet", "none"}; /* no paths */
-  bool relative = row->path && value[0] != '/' && strstr(value, "://") == NULL;
-  for (int i = 0; i < 3; i++) relative = relative && strcmp(value, word[i]) != 0;
+  bool relative = tp__option_is_path(row, value) && value[0] != '/' && strstr(value, "://") == NULL;
   char *folder = relative ? getcwd(NULL, 0) : NULL;
   char *absolute = folder != NULL ? tp__format("%s/%s", folder, value) : NULL;
   tp_status status = tp__writer_printf(w, err, "%s = ", row->option.name);

@@ -164,6 +164,18 @@ class Processes(ProcessTest):
         self.assertEqual(code, USAGE, out)
         self.assertIn("TEPAL_PROCESS_TIMEOUT", out)
 
+    def test_other_options(self):
+        """What one was given otherwise is named before anything is trained; where files are may differ."""
+        words = list(map(str, self.train_words(*SMALL, "--quiet")))
+        for more in (["--rotate", "0"], ["--learning-rate", "0.01"], ["--validation-steps", "1"],
+                     ["--precision", "bf16"], ["--weights", "imagenet"], ["--augment-on", "device"]):
+            with self.subTest(more=more):
+                self.fails(USAGE, more[0] + ": process 1 of 2", 1, *words, ":", "-n", "1",
+                           self.program, *words, *more)
+                self.no_run()
+        Path("too").symlink_to("flowers")
+        self.trains(1, *words, ":", "-n", "1", self.program, *(w.replace("flowers", "too") for w in words))
+
     # ---- several machines ----
 
     def test_network_namespaces(self):
