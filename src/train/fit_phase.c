@@ -80,7 +80,13 @@ static tp_status learner_limit(const tp__fitter *f, uint64_t *limit, tp_error *e
 {
   char whole[32], text[32];
   *limit = 0;
-  if (f->o->memory_limit == NULL || f->backend->remote) return TP_OK;
+  if (f->o->memory_limit == NULL) return TP_OK;
+  if (f->backend->remote) {
+    tp__warn(f->job->log,
+             "memory %s: is a limit for training on the CPU; the device takes what it has",
+             f->o->memory_limit);
+    return TP_OK;
+  }
   const uint64_t between = 24000000;
   uint64_t all = 0, taken = tp__resident_bytes(NULL) + between;
   TP__TRY(tp__bytes_parse("memory", f->o->memory_limit, &all, err));

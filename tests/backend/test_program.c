@@ -238,7 +238,7 @@ static void refuses_wrong_programs(void **state)
   for (int reference = 0; reference < 2; reference++) {
     tp__compile_options o = {.batch = 4, .reference = reference, .memory_limit = 10000};
     assert_fails(r.backend->compile(r.backend, g, r.state, &o, &program, &err), TP_ERR_DEVICE,
-                 "the limit is 10.0 KB");
+                 "of the limit 10.0 KB are left");
     o = (tp__compile_options){.batch = 0, .reference = reference};
     assert_fails(r.backend->compile(r.backend, g, r.state, &o, &program, &err), TP_ERR_USAGE,
                  "not 0");

@@ -10,12 +10,15 @@ enum { BATCH_MAX = 1 << 20 };
 
 tp_status tp__program_fits(const tp__program *p, uint64_t bytes, tp_error *err)
 {
-  char need[32], limit[32];
+  char need[32], left[32], more[32];
   if (p->memory_limit == 0 || bytes <= p->memory_limit) return TP_OK;
-  return tp__fail(
-      err, TP_ERR_DEVICE,
-      "a batch of %lld needs %s of memory for its values, the limit is %s: take a smaller batch",
-      (long long)p->batch, tp__bytes_text(need, bytes), tp__bytes_text(limit, p->memory_limit));
+  const uint64_t limit = p->memory_limit > 1 ? p->memory_limit : 0; /* 1: others have taken all */
+  return tp__fail(err, TP_ERR_DEVICE,
+                  "a batch of %lld needs %s of memory for its values, of the limit %s are left: "
+                  "allow %s more, or take %s",
+                  (long long)p->batch, tp__bytes_text(need, bytes), tp__bytes_text(left, limit),
+                  tp__bytes_text(more, bytes - limit),
+                  p->batch > 1 ? "a smaller batch" : "smaller pictures");
 }
 
 /* The same graph again, value for value: programs own theirs. */
