@@ -31,11 +31,11 @@ static tp_status open_model(cli_job *j, const cli_flag *flag, const char *weight
   bool by_name = false;
   for (const char *const *n = tp_model_names(); *n != NULL; n++) by_name |= strcmp(*n, name) == 0;
   FILE *there = by_name ? NULL : fopen(name, "r");
-  if (there == NULL)
-    return tp_model_new(j->context, name, (int)size, (int)size, (int)classes, weights, 1, model,
-                        error);
-  fclose(there);
-  return tp_model_open(j->context, name, model, error);
+  bool is_path = there != NULL || strchr(name, '/') != NULL; /* no network has one in its name */
+  if (there != NULL) fclose(there);
+  return is_path ? tp_model_open(j->context, name, model, error)
+                 : tp_model_new(j->context, name, (int)size, (int)size, (int)classes, weights, 1,
+                                model, error);
 }
 
 /* Those of summary: SIZE and CLASSES, then --plan and what goes with it. */

@@ -85,6 +85,7 @@ class Predictions(CliTest):
         for name, piece in (("nothing", "no such run"), ("bare", "best.safetensors"), ("run/best.h5", "no checkpoint"),
                             ("run/log.txt", "not a weight file")):
             self.bad(DATA, [name, piece], "predict", name, "--data", "flowers/test", "--out", "s.csv")
+        self.bad(DATA, ["runs/nothing", "no such run"], "doctor", "runs/nothing")
         whole = Path("run/best.safetensors").read_bytes()
         for keep in (0, 5, 100, 100000, len(whole) - 1):
             Path("cut.safetensors").write_bytes(whole[:keep])
