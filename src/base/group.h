@@ -15,7 +15,9 @@
 #ifndef TP_GROUP_H
 #define TP_GROUP_H
 
-#include "base.h"
+#include <signal.h>
+
+#include "log.h"
 
 enum { TP__PROCESSES_MAX = 1024 };
 
@@ -45,6 +47,12 @@ struct tp__group {
   size_t room_size;
 };
 
+/* For the time in which a process waits for the others: what is told, and what ends it. */
+typedef struct tp__group_wait {
+  const tp__log *log;                /* NULL: silent; another thread may use it meanwhile */
+  const volatile sig_atomic_t *stop; /* becomes not 0: TP_STOPPED; NULL: never */
+} tp__group_wait;
+
 static inline int tp__group_rank(const tp__group *group)
 {
   return group != NULL ? group->rank : 0;
@@ -60,9 +68,9 @@ static inline int tp__group_size(const tp__group *group)
 
 /* The processes that mpirun (or another starter of MPI programs) has started, or of which the
  * environment says so (TEPAL_PROCESSES: group_open.c); NULL when this one was started by itself.
- * Errors: TP_ERR_DEVICE: this build has no MPI; TP_ERR_USAGE: the environment is wrong. Returns:
- * tp__group_free. */
-tp_status tp__group_open(tp__group **group, tp_error *err) TP_CHECKED;
+ * Errors: TP_ERR_DEVICE: this build has no MPI; TP_ERR_USAGE: the environment is wrong;
+ * TP_STOPPED. Returns: tp__group_free. */
+tp_status tp__group_open(const tp__group_wait *wait, tp__group **group, tp_error *err) TP_CHECKED;
 /* How many processes there are by what the environment says, here: on this machine as far as it is
  * known; 1 without a group. */
 long tp__group_started(bool here);

@@ -1,6 +1,7 @@
 /* group_hub - the thread of process 0 that joins all processes; see group_net.h */
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,6 +25,8 @@ struct member {
 
 struct tp__hub {
   tp__kv_secret secret;
+  const tp__log *log;
+  unsigned warned; /* a bit for each fault of a stranger */
   int fd, count, joined;
   double timeout, began, pulsed;
   int patience;
@@ -100,16 +103,31 @@ static void judge(const tp__hub *h, const tp__net_join *join, char why[160])
              h->member[join->rank].host);
 }
 
-static void admit(tp__hub *h, int fd)
+/* Once for each: whoever tries again and again does not fill the log. */
+static void warn_of(tp__hub *h, tp__kv_fault fault, const struct sockaddr *from, socklen_t size)
+{
+  char host[64] = "an unknown address";
+  bool told = (h->warned >> fault & 1) != 0;
+  if (told || (fault != TP__KV_UNPROVEN && fault != TP__KV_STRANGER)) return;
+  h->warned |= 1U << fault;
+  (void)getnameinfo(from, size, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+  if (fault == TP__KV_UNPROVEN)
+    tp__warn(h->log, "a process at %s was turned away: it has another secret", host);
+  else
+    tp__warn(h->log, "a connection from %s was closed: it is no tepal, or another version", host);
+}
+
+static void admit(tp__hub *h, int fd, const struct sockaddr *from, socklen_t size)
 {
   tp__kv_channel c = {.fd = fd, .server = true};
   tp__kv_message m = {0};
   tp__net_join join;
   char why[160] = "";
   double deadline = tp__now() + proof_seconds;
-  bool good = tp__kv_meet(&c, &h->secret, deadline) == TP__KV_FINE &&
-              tp__kv_receive(&c, &m, deadline) == TP__KV_FINE && m.kind == TP__NET_JOIN &&
-              m.key_size == 0 && m.value_size == sizeof join;
+  tp__kv_fault fault = tp__kv_meet(&c, &h->secret, deadline);
+  warn_of(h, fault, from, size);
+  bool good = fault == TP__KV_FINE && tp__kv_receive(&c, &m, deadline) == TP__KV_FINE &&
+              m.kind == TP__NET_JOIN && m.key_size == 0 && m.value_size == sizeof join;
   if (good) {
     memcpy(&join, m.data, sizeof join);
     judge(h, &join, why);
@@ -130,8 +148,10 @@ static void admit(tp__hub *h, int fd)
 
 static void accept_one(tp__hub *h)
 {
-  int fd = accept4(h->fd, NULL, NULL, SOCK_CLOEXEC);
-  if (fd >= 0) admit(h, fd);
+  struct sockaddr_storage from;
+  socklen_t size = sizeof from;
+  int fd = accept4(h->fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC);
+  if (fd >= 0) admit(h, fd, (struct sockaddr *)&from, size);
 }
 
 /* ---- exchanging ---- */
@@ -258,12 +278,13 @@ static void *hub_main(void *arg)
 /* ---- life ---- */
 
 tp_status tp__hub_new(const char *address, const tp__kv_secret *secret, int count, int patience,
-                      tp__hub **hub, tp_error *err)
+                      const tp__log *log, tp__hub **hub, tp_error *err)
 {
   tp__hub *h = tp__calloc(1, sizeof *h, err);
   int port = 0;
   if (h == NULL) return TP_ERR_INTERNAL;
   h->secret = *secret;
+  h->log = log;
   h->count = count;
   h->patience = patience;
   h->began = tp__now();

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double pulse_seconds = 1, farewell_seconds = 3, look_seconds = 0.2;
+static const double pulse_seconds = 1, farewell_seconds = 3, look_seconds = 0.2, stop_seconds = 0.5;
 
 struct net_group {
   tp__group base; /* first */
@@ -250,13 +250,32 @@ static void net_free(tp__group *g)
 /* Process 0 listens on all interfaces (its name may be that of the loopback), unless the others
  * are on its machine. */
 static tp_status serve(struct net_group *n, const tp__net_place *place, const tp__kv_secret *secret,
-                       int patience, tp_error *err)
+                       int patience, const tp__log *log, tp_error *err)
 {
   char host[256], port[8], where[280];
   TP__TRY(tp__kv_address(place->address, host, port, err));
   bool here = strcmp(host, "127.0.0.1") == 0 || strcmp(host, "localhost") == 0;
   snprintf(where, sizeof where, "%s:%s", here ? host : "", port);
-  return tp__hub_new(where, secret, place->count, patience, &n->hub, err);
+  return tp__hub_new(where, secret, place->count, patience, log, &n->hub, err);
+}
+
+static tp_status stopped(tp_error *err)
+{
+  return tp__fail(err, TP_STOPPED, "stopped while waiting for the other processes");
+}
+
+/* Ends the waiting of those who are there; the hub answers when they have been told. */
+static tp_status tell_stopped(struct net_group *n, tp_error *err)
+{
+  tp__kv_message m = {0};
+  tp_status status = stopped(err);
+  double deadline = tp__now() + stop_seconds;
+  n->channel.stop = NULL;
+  tp__kv_fault fault =
+      tp__net_send(&n->channel, TP__NET_FAIL, TP_STOPPED, err->text, strlen(err->text), deadline);
+  if (fault == TP__KV_FINE && tp__kv_receive(&n->channel, &m, deadline) == TP__KV_FINE)
+    free(m.data);
+  return status;
 }
 
 /* Tells who this is and waits for the others. */
@@ -270,7 +289,9 @@ static tp_status join(struct net_group *n, int patience, tp_error *err)
   tp__kv_fault fault = tp__net_send(&n->channel, TP__NET_JOIN, 0, &own, sizeof own, deadline);
   if (fault == TP__KV_FINE) fault = tp__kv_receive(&n->channel, &m, deadline);
   tp_status status = TP_OK;
-  if (fault != TP__KV_FINE)
+  if (fault == TP__KV_STOPPED)
+    status = tell_stopped(n, err);
+  else if (fault != TP__KV_FINE)
     status = tp__fail(err, TP_ERR_DEVICE, "waiting for the other processes: %s",
                       tp__kv_fault_text(fault));
   else if (m.kind == TP__NET_FAIL)
@@ -284,19 +305,31 @@ static tp_status join(struct net_group *n, int patience, tp_error *err)
     g->local_rank += r < g->rank;
   }
   if (status == TP_OK) snprintf(n->host, sizeof n->host, "%.63s", (const char *)m.data);
+  n->channel.stop = NULL;
   free(m.data);
   return status;
 }
 
+static void say_waiting(const tp__net_place *place, int patience, const tp__log *log)
+{
+  if (place->rank == 0)
+    tp__say(log, "waiting for %d of %d processes at %s, for up to %d s", place->count - 1,
+            place->count, place->address, patience);
+  else
+    tp__say(log, "waiting for process 0 at %s, for up to %d s", place->address, patience);
+}
+
 static tp_status start(struct net_group *n, const tp__net_place *place, const tp__kv_secret *secret,
-                       int patience, tp_error *err)
+                       int patience, const tp__group_wait *wait, tp_error *err)
 {
   tp__kv *kv = NULL;
   TP__TRY(tp__group_lists(&n->base, err));
   TP__TRY(tp__group_patience(&n->timeout, err));
-  if (place->rank == 0) TP__TRY(serve(n, place, secret, patience, err));
+  say_waiting(place, patience, wait->log);
+  if (place->rank == 0) TP__TRY(serve(n, place, secret, patience, wait->log, err));
   TP__TRY(tp__kv_new(place->address, secret, patience * 1000, &kv, err));
-  tp_status status = tp__kv_reach(kv, &n->channel, err) ? TP_OK : TP_ERR_DEVICE;
+  tp_status status = tp__kv_reach(kv, wait->stop, &n->channel, err);
+  if (status == TP_STOPPED) status = stopped(err);
   if (status != TP_OK) n->channel.fd = -1;
   tp__kv_free(kv);
   if (status == TP_OK) status = join(n, patience, err);
@@ -308,8 +341,9 @@ static tp_status start(struct net_group *n, const tp__net_place *place, const tp
 }
 
 tp_status tp__group_net(const tp__net_place *place, const tp__kv_secret *secret, int patience,
-                        tp__group **group, tp_error *err)
+                        const tp__group_wait *wait, tp__group **group, tp_error *err)
 {
+  static const tp__group_wait silent;
   struct net_group *n = tp__calloc(1, sizeof *n, err);
   if (n == NULL) return TP_ERR_INTERNAL;
   n->base = (tp__group){.rank = place->rank,
@@ -328,7 +362,7 @@ tp_status tp__group_net(const tp__net_place *place, const tp__kv_secret *secret,
   pthread_condattr_destroy(&monotonic);
   pthread_mutex_init(&n->sending, NULL);
   pthread_mutex_init(&n->lock, NULL);
-  tp_status status = start(n, place, secret, patience, err);
+  tp_status status = start(n, place, secret, patience, wait != NULL ? wait : &silent, err);
   if (status == TP_OK)
     *group = &n->base;
   else

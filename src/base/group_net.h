@@ -51,14 +51,16 @@ typedef struct tp__net_place {
   char address[272]; /* HOST:PORT of the hub, as all reach it */
 } tp__net_place;
 
-/* patience: seconds to wait for the others (TP__NET_MEET). Returns: tp__group_free. */
+/* patience: seconds to wait for the others (TP__NET_MEET). wait: may be NULL. Returns:
+ * tp__group_free. */
 tp_status tp__group_net(const tp__net_place *place, const tp__kv_secret *secret, int patience,
-                        tp__group **group, tp_error *err) TP_CHECKED;
+                        const tp__group_wait *wait, tp__group **group, tp_error *err) TP_CHECKED;
 
-/* The hub serves until it is freed. address: where it listens. */
+/* The hub serves until it is freed. address: where it listens; log: for strangers that come before
+ * all members have. */
 typedef struct tp__hub tp__hub;
 tp_status tp__hub_new(const char *address, const tp__kv_secret *secret, int count, int patience,
-                      tp__hub **hub, tp_error *err) TP_CHECKED;
+                      const tp__log *log, tp__hub **hub, tp_error *err) TP_CHECKED;
 void tp__hub_free(tp__hub *hub);
 
 /* Said behind the name of a process whose connection is gone. */

@@ -80,14 +80,14 @@ static tp_status read_place(tp__net_place *place, tp_error *err)
   return TP_OK;
 }
 
-static tp_status open_named(tp__group **group, tp_error *err)
+static tp_status open_named(const tp__group_wait *wait, tp__group **group, tp_error *err)
 {
   tp__net_place place = {0};
   tp__kv_secret secret;
   TP__TRY(read_place(&place, err));
   if (place.count == 1) return TP_OK;
   TP__TRY(tp__kv_secret_read(&secret, err));
-  return tp__group_net(&place, &secret, TP__NET_MEET, group, err);
+  return tp__group_net(&place, &secret, TP__NET_MEET, wait, group, err);
 }
 
 /* ---- by a starter ---- */
@@ -111,10 +111,10 @@ long tp__group_started(bool here)
   return count < 1 ? 2 : count; /* what is wrong is told when it is opened */
 }
 
-tp_status tp__group_open(tp__group **group, tp_error *err)
+tp_status tp__group_open(const tp__group_wait *wait, tp__group **group, tp_error *err)
 {
   *group = NULL;
-  if (variable("TEPAL_PROCESSES") != NULL) return open_named(group, err);
+  if (variable("TEPAL_PROCESSES") != NULL) return open_named(wait, group, err);
   long size = count_started(false);
   if (size <= 1) return TP_OK;
   if (size > TP__PROCESSES_MAX)

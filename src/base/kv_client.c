@@ -13,6 +13,9 @@
 
 #include "kv_wire.h"
 
+/* Names of machines that are just being started may come late. */
+static const double name_seconds = 10;
+
 struct tp__kv {
   char address[272], host[256], port[8];
   tp__kv_secret secret;
@@ -104,17 +107,26 @@ void tp__kv_free(tp__kv *kv)
   free(kv);
 }
 
+/* Until something is there; false: the deadline is over, or a stop is wanted. */
+static bool await(struct pollfd *p, const volatile sig_atomic_t *stop, double deadline)
+{
+  for (;;) {
+    double left = deadline - tp__now();
+    if (left <= 0 || tp__kv_stopped(stop)) return false;
+    if (poll(p, 1, left > 0.2 ? 200 : (int)(left * 1000) + 1) > 0) return true;
+  }
+}
+
 /* A connection to one address; -1: errno tells. */
-static int connect_to(const struct addrinfo *a, double deadline)
+static int connect_to(const struct addrinfo *a, const volatile sig_atomic_t *stop, double deadline)
 {
   int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
   if (fd < 0) return -1;
   int fault = connect(fd, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
   if (fault == EINPROGRESS) {
-    double left = deadline - tp__now();
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     socklen_t size = sizeof fault;
-    if (poll(&p, 1, left < 0 ? 0 : left > 1000 ? 1000000 : (int)(left * 1000)) <= 0)
+    if (!await(&p, stop, deadline))
       fault = ETIMEDOUT;
     else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &fault, &size) != 0)
       fault = errno;
@@ -125,17 +137,21 @@ static int connect_to(const struct addrinfo *a, double deadline)
   return -1;
 }
 
-/* One try at all addresses of the host; the reason of a failure is put into why. */
-static int connect_once(const tp__kv *kv, double deadline, char why[128])
+/* One try at all addresses of the host; the reason of a failure is put into why. *known: the name
+ * has an address. */
+static int connect_once(const tp__kv *kv, const volatile sig_atomic_t *stop, double deadline,
+                        bool *known, char why[128])
 {
   struct addrinfo hint = {.ai_socktype = SOCK_STREAM}, *list = NULL;
   int fault = getaddrinfo(kv->host[0] != '\0' ? kv->host : NULL, kv->port, &hint, &list), fd = -1;
+  *known = fault == 0;
   if (fault != 0) {
     snprintf(why, 128, "%s", gai_strerror(fault));
     return -1;
   }
-  for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next) {
-    fd = connect_to(a, deadline);
+  for (const struct addrinfo *a = list; a != NULL && fd < 0 && !tp__kv_stopped(stop);
+       a = a->ai_next) {
+    fd = connect_to(a, stop, deadline);
     if (fd < 0) snprintf(why, 128, "%s", strerror(errno));
   }
   freeaddrinfo(list);
@@ -143,24 +159,27 @@ static int connect_once(const tp__kv *kv, double deadline, char why[128])
 }
 
 /* The server may not be up yet, or have too many at the moment. */
-bool tp__kv_reach(const tp__kv *kv, tp__kv_channel *c, tp_error *err)
+tp_status tp__kv_reach(const tp__kv *kv, const volatile sig_atomic_t *stop, tp__kv_channel *c,
+                       tp_error *err)
 {
-  double deadline = tp__now() + kv->patience;
+  double deadline = tp__now() + kv->patience, known_by = tp__now() + name_seconds;
   char why[128] = "";
+  bool known = true;
   for (int pause = 10;; pause = pause < 500 ? pause * 2 : 500) {
-    *c = (tp__kv_channel){.fd = connect_once(kv, deadline, why)};
+    *c = (tp__kv_channel){.fd = connect_once(kv, stop, deadline, &known, why), .stop = stop};
     tp__kv_fault fault = c->fd >= 0 ? tp__kv_meet(c, &kv->secret, deadline) : TP__KV_CLOSED;
-    if (c->fd >= 0 && fault == TP__KV_FINE) return true;
+    if (c->fd >= 0 && fault == TP__KV_FINE) return TP_OK;
     if (c->fd >= 0) {
       close(c->fd);
       snprintf(why, sizeof why, "%s", tp__kv_fault_text(fault));
     }
-    bool final = fault == TP__KV_UNPROVEN || fault == TP__KV_STRANGER;
+    if (tp__kv_stopped(stop)) return tp__fail(err, TP_STOPPED, "stopped");
+    bool final =
+        fault == TP__KV_UNPROVEN || fault == TP__KV_STRANGER || (!known && tp__now() > known_by);
     if (final || tp__now() + pause * 1e-3 >= deadline) break;
     poll(NULL, 0, pause);
   }
-  (void)tp__fail(err, TP_ERR_DEVICE, "key-value store at %s: %s", kv->address, why);
-  return false;
+  return tp__fail(err, TP_ERR_DEVICE, "key-value store at %s: %s", kv->address, why);
 }
 
 static tp__kv_answer too_large(const char *what, size_t size, size_t most, tp_error *err)
@@ -176,7 +195,7 @@ static tp__kv_answer call(tp__kv *kv, const tp__kv_message *request, double seco
 {
   tp__kv_channel c;
   *reply = (tp__kv_message){0};
-  if (!tp__kv_reach(kv, &c, err)) return TP__KV_FAILED;
+  if (tp__kv_reach(kv, NULL, &c, err) != TP_OK) return TP__KV_FAILED;
   tp__kv_fault fault = tp__kv_send(&c, request, tp__now() + 60);
   if (fault == TP__KV_FINE) fault = tp__kv_receive(&c, reply, tp__now() + seconds + 60);
   close(c.fd);

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 128, LOOK = 200 /* milliseconds between looks at a channel's stop */ };
 
 static const uint8_t magic[8] = {'t', 'e', 'p', 'a', 'l', 'k', 'v', '1'};
 
@@ -35,6 +35,8 @@ const char *tp__kv_fault_text(tp__kv_fault fault)
     return "a key or value over its limit";
   case TP__KV_NO_RESOURCE:
     return "out of memory";
+  case TP__KV_STOPPED:
+    return "stopped";
   }
   return "unknown";
 }
@@ -91,24 +93,26 @@ tp_status tp__kv_listen(const char *address, int *fd, int *port, tp_error *err)
 
 /* ---- bytes ---- */
 
-static tp__kv_fault wait_for(int fd, short events, double deadline)
+static tp__kv_fault wait_for(const tp__kv_channel *c, short events, double deadline)
 {
   for (;;) {
     double left = deadline - tp__now();
+    if (tp__kv_stopped(c->stop)) return TP__KV_STOPPED;
     if (left <= 0) return TP__KV_LATE;
-    struct pollfd p = {.fd = fd, .events = events};
-    int ready = poll(&p, 1, left > 1000 ? 1000000 : (int)(left * 1000) + 1);
+    struct pollfd p = {.fd = c->fd, .events = events};
+    int most = c->stop != NULL ? LOOK : 1000000;
+    int ready = poll(&p, 1, left * 1000 > most ? most : (int)(left * 1000) + 1);
     if (ready > 0) return TP__KV_FINE;
     if (ready < 0 && errno != EINTR) return TP__KV_CLOSED;
   }
 }
 
-static tp__kv_fault give(int fd, const void *data, size_t size, double deadline)
+static tp__kv_fault give(const tp__kv_channel *c, const void *data, size_t size, double deadline)
 {
   for (const uint8_t *at = data; size > 0;) {
-    tp__kv_fault fault = wait_for(fd, POLLOUT, deadline);
+    tp__kv_fault fault = wait_for(c, POLLOUT, deadline);
     if (fault != TP__KV_FINE) return fault;
-    ssize_t n = send(fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = send(c->fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) return TP__KV_CLOSED;
     at += n;
@@ -117,12 +121,12 @@ static tp__kv_fault give(int fd, const void *data, size_t size, double deadline)
   return TP__KV_FINE;
 }
 
-static tp__kv_fault take(int fd, void *data, size_t size, double deadline)
+static tp__kv_fault take(const tp__kv_channel *c, void *data, size_t size, double deadline)
 {
   for (uint8_t *at = data; size > 0;) {
-    tp__kv_fault fault = wait_for(fd, POLLIN, deadline);
+    tp__kv_fault fault = wait_for(c, POLLIN, deadline);
     if (fault != TP__KV_FINE) return fault;
-    ssize_t n = recv(fd, at, size, MSG_DONTWAIT);
+    ssize_t n = recv(c->fd, at, size, MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) return TP__KV_CLOSED;
     at += n;
@@ -170,8 +174,8 @@ tp__kv_fault tp__kv_meet(tp__kv_channel *c, const tp__kv_secret *secret, double 
   (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   memcpy(own, magic, sizeof magic);
   if (RAND_bytes(own + 8, TP__KV_HASH) != 1) return TP__KV_NO_RESOURCE;
-  tp__kv_fault fault = give(c->fd, own, sizeof own, deadline);
-  if (fault == TP__KV_FINE) fault = take(c->fd, other, sizeof other, deadline);
+  tp__kv_fault fault = give(c, own, sizeof own, deadline);
+  if (fault == TP__KV_FINE) fault = take(c, other, sizeof other, deadline);
   if (fault != TP__KV_FINE) return fault;
   if (memcmp(other, magic, sizeof magic) != 0) return TP__KV_STRANGER;
   const uint8_t *server = (c->server ? own : other) + 8, *client = (c->server ? other : own) + 8;
@@ -180,12 +184,12 @@ tp__kv_fault tp__kv_meet(tp__kv_channel *c, const tp__kv_secret *secret, double 
               prove(secret, "tepal kv session", server, client, c->session);
   if (!made) return TP__KV_NO_RESOURCE;
   /* The client shows first; a server tells a stranger nothing that is made with the secret. */
-  if (!c->server) fault = give(c->fd, mine, sizeof mine, deadline);
-  if (fault == TP__KV_FINE) fault = take(c->fd, got, sizeof got, deadline);
+  if (!c->server) fault = give(c, mine, sizeof mine, deadline);
+  if (fault == TP__KV_FINE) fault = take(c, got, sizeof got, deadline);
   if (fault == TP__KV_CLOSED && !c->server) return TP__KV_UNPROVEN;
   if (fault != TP__KV_FINE) return fault;
   if (CRYPTO_memcmp(got, theirs, sizeof got) != 0) return TP__KV_UNPROVEN;
-  return c->server ? give(c->fd, mine, sizeof mine, deadline) : TP__KV_FINE;
+  return c->server ? give(c, mine, sizeof mine, deadline) : TP__KV_FINE;
 }
 
 /* ---- messages ---- */
@@ -220,16 +224,16 @@ tp__kv_fault tp__kv_send(tp__kv_channel *c, const tp__kv_message *m, double dead
   store32(head + 5, m->value_size);
   store32(head + 9, m->milliseconds);
   if (!code_of(c, c->server, c->sent++, head, m->data, size, code)) return TP__KV_NO_RESOURCE;
-  tp__kv_fault fault = give(c->fd, head, sizeof head, deadline);
-  if (fault == TP__KV_FINE) fault = give(c->fd, m->data, size, deadline);
-  return fault == TP__KV_FINE ? give(c->fd, code, sizeof code, deadline) : fault;
+  tp__kv_fault fault = give(c, head, sizeof head, deadline);
+  if (fault == TP__KV_FINE) fault = give(c, m->data, size, deadline);
+  return fault == TP__KV_FINE ? give(c, code, sizeof code, deadline) : fault;
 }
 
 tp__kv_fault tp__kv_receive(tp__kv_channel *c, tp__kv_message *m, double deadline)
 {
   uint8_t head[TP__KV_HEAD], code[TP__KV_HASH], got[TP__KV_HASH];
   *m = (tp__kv_message){0};
-  tp__kv_fault fault = take(c->fd, head, sizeof head, deadline);
+  tp__kv_fault fault = take(c, head, sizeof head, deadline);
   if (fault != TP__KV_FINE) return fault;
   m->kind = head[0];
   m->key_size = load32(head + 1);
@@ -240,8 +244,8 @@ tp__kv_fault tp__kv_receive(tp__kv_channel *c, tp__kv_message *m, double deadlin
   m->data = malloc(size + 1);
   if (m->data == NULL) return TP__KV_NO_RESOURCE;
   m->data[size] = '\0';
-  fault = take(c->fd, m->data, size, deadline);
-  if (fault == TP__KV_FINE) fault = take(c->fd, got, sizeof got, deadline);
+  fault = take(c, m->data, size, deadline);
+  if (fault == TP__KV_FINE) fault = take(c, got, sizeof got, deadline);
   if (fault == TP__KV_FINE && !code_of(c, !c->server, c->received++, head, m->data, size, code))
     fault = TP__KV_NO_RESOURCE;
   if (fault == TP__KV_FINE && CRYPTO_memcmp(got, code, sizeof code) != 0) fault = TP__KV_UNPROVEN;

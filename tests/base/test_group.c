@@ -222,7 +222,7 @@ static void alone(void **state)
   unsetenv("OMPI_COMM_WORLD_SIZE");
   unsetenv("PMI_RANK");
   unsetenv("PMIX_RANK");
-  assert_ok(tp__group_open(&group, &err));
+  assert_ok(tp__group_open(NULL, &group, &err));
   assert_null(group);
 }
 

@@ -1,8 +1,9 @@
 /* Proves the group over TCP: processes that were started apart find each other, what they exchange
  * and add up arrives, also when it is larger than a message; a failure is told by one of them, a
  * killed or frozen process ends the others in time; who has another secret, another count or a
- * number that is taken is refused, and who does not come is named; strangers change nothing. What
- * is expected follows from group.h and group_net.h. */
+ * number that is taken is refused, and who does not come is named; strangers change nothing, and
+ * are told of; a wait that is to stop does; a name nobody knows is told soon. What is expected
+ * follows from group.h and group_net.h. */
 #include "base/group_net.h"
 
 #include <arpa/inet.h>
@@ -36,11 +37,17 @@ static int free_port(void)
   return ntohs(a.sin_port);
 }
 
-static tp_status open_member(const member *m, tp__group **group, tp_error *err)
+static tp_status open_waiting(const member *m, const tp__group_wait *wait, tp__group **group,
+                              tp_error *err)
 {
   tp__kv_secret secret = {.size = strlen(m->secret)};
   memcpy(secret.bytes, m->secret, secret.size);
-  return tp__group_net(&m->place, &secret, m->patience, group, err);
+  return tp__group_net(&m->place, &secret, m->patience, wait, group, err);
+}
+
+static tp_status open_member(const member *m, tp__group **group, tp_error *err)
+{
+  return open_waiting(m, NULL, group, err);
 }
 
 /* One process for each member; fn gets the group. */
@@ -288,6 +295,99 @@ static void test_nobody_comes(void **state)
   end(child, 1, 1);
 }
 
+/* ---- the wait for the others ---- */
+
+static volatile sig_atomic_t wants_stop;
+
+static void ask_stop(int number)
+{
+  (void)number;
+  wants_stop = 1;
+}
+
+static void keep_line(void *user, tp__level level, const char *text)
+{
+  char *lines = user;
+  size_t used = strlen(lines);
+  snprintf(lines + used, 1000 - used, "%s%s\n", level == TP__WARNING ? "warning: " : "", text);
+}
+
+static int times(const char *text, const char *piece)
+{
+  int n = 0;
+  for (const char *at = text; (at = strstr(at, piece)) != NULL; at++) n++;
+  return n;
+}
+
+/* 0: the wait has told what it should, and ended by a stop. */
+static int wait_in_vain(const member *m, int warnings)
+{
+  char lines[1000] = "";
+  tp__log log = {.line = keep_line, .user = lines};
+  tp__group_wait wait = {.log = &log, .stop = &wants_stop};
+  tp__group *group = NULL;
+  tp_error err = {0};
+  bool first = m->place.rank == 0;
+  if (open_waiting(m, &wait, &group, &err) != TP_STOPPED || group != NULL) return 1;
+  if (strstr(err.text, "stopped while waiting for the other processes") == NULL) return 2;
+  const char *said = first ? "waiting for 2 of 3 processes at " : "waiting for process 0 at ";
+  if (times(lines, said) != 1 || times(lines, m->place.address) != 1) return 3;
+  if (times(lines, ", for up to 300 s\n") != 1) return 4;
+  return times(lines, "warning: a process at 127.0.0.1 was turned away: it has another secret\n") ==
+                 (first ? warnings : 0)
+             ? 0
+             : 5;
+}
+
+/* Of 3 processes those two numbers (or that one) wait and the first of them gets a signal. */
+static void stop_wait(int first, int last, int strangers)
+{
+  member m[3];
+  pid_t child[3];
+  tp__group *group = NULL;
+  make_members(m, 3);
+  for (int r = first; r <= last; r++) {
+    m[r].patience = 300;
+    child[r] = fork();
+    assert_true(child[r] >= 0);
+    if (child[r] == 0) _exit(wait_in_vain(&m[r], strangers > 0));
+  }
+  m[2].secret = "another one, as long";
+  pause_ms(700);
+  for (int i = 0; i < strangers; i++) {
+    tp_error err = {0};
+    assert_fails(open_member(&m[2], &group, &err), TP_ERR_DEVICE, "secret");
+  }
+  kill(child[first], SIGINT);
+  alarm(60); /* long before they give up by themselves */
+  end(child + first, last - first + 1, 0);
+  alarm(0);
+}
+
+static void test_stop(void **state)
+{
+  (void)state;
+  signal(SIGINT, ask_stop);
+  stop_wait(0, 0, 0);
+  stop_wait(0, 1, 2); /* the second one hears of it */
+  stop_wait(1, 1, 0);
+  signal(SIGINT, SIG_DFL);
+}
+
+static void test_unknown_name(void **state)
+{
+  (void)state;
+  member m[2];
+  tp_error err = {0};
+  tp__group *group = NULL;
+  make_members(m, 2);
+  m[1].patience = 300;
+  snprintf(m[1].place.address, sizeof m[1].place.address, "nobody.invalid:7979");
+  alarm(120);
+  assert_fails(open_member(&m[1], &group, &err), TP_ERR_DEVICE, "nobody.invalid:7979: ");
+  alarm(0);
+}
+
 /* ---- the environment ---- */
 
 static void test_environment(void **state)
@@ -327,15 +427,15 @@ static void test_environment(void **state)
         unsetenv(name[v]);
     assert_int_equal(tp__group_started(false), cases[i].started);
     if (cases[i].text == NULL)
-      assert_ok(tp__group_open(&group, &err));
+      assert_ok(tp__group_open(NULL, &group, &err));
     else
-      assert_fails(tp__group_open(&group, &err), TP_ERR_USAGE, cases[i].text);
+      assert_fails(tp__group_open(NULL, &group, &err), TP_ERR_USAGE, cases[i].text);
     assert_null(group);
   }
   setenv("TEPAL_SECRET", "sixteen bytes it is", 1);
   tp_error err = {0};
   tp__group *group = NULL;
-  assert_fails(tp__group_open(&group, &err), TP_ERR_USAGE, "\"no-port\" is no address");
+  assert_fails(tp__group_open(NULL, &group, &err), TP_ERR_USAGE, "\"no-port\" is no address");
   for (int v = 0; v < 5; v++) unsetenv(name[v]);
   unsetenv("TEPAL_SECRET");
 }
@@ -346,6 +446,7 @@ int main(void)
       cmocka_unit_test(test_work),        cmocka_unit_test(test_strangers),
       cmocka_unit_test(test_failure),     cmocka_unit_test(test_loss),
       cmocka_unit_test(test_refused),     cmocka_unit_test(test_nobody_comes),
+      cmocka_unit_test(test_stop),        cmocka_unit_test(test_unknown_name),
       cmocka_unit_test(test_environment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 """Proves training by processes that were started apart, without MPI (TEPAL_PROCESSES): the weights of one process, on the
 CPU and with devices as hosts of a TPU slice (tests/backend/pjrt/slice_plugin.c, which finds the others by libtpu's own
-variables); one that is killed ends all, another number goes on, and what is wrong with place or secret is told. What is
-expected is what one process does, measured here too. No real slice is proved by it."""
+variables); one that is killed ends all, another number goes on, a wait for the others can be stopped, and what is wrong with
+place or secret is told. What is expected is what one process does, measured here too. No real slice is proved by it."""
 import filecmp
 import os
 import shutil
@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from cli_testing import DATA, DEVICE, DONE, OUTPUT, USAGE, main
+from cli_testing import DATA, DEVICE, DONE, OUTPUT, STOPPED, USAGE, main
 from processes_testing import PATIENCE, SMALL, ProcessTest
 
 PLUGINS = Path(os.environ.get("TEPAL_TEST_PJRT", Path(__file__).resolve().parents[2] / ".venv-pjrt"))
@@ -50,6 +50,20 @@ class Apart(ProcessTest):
         process[1].send_signal(signal.SIGINT)
         codes, out = self.all_end(process)
         self.assertEqual(len(set(codes)), 1, out)
+
+    def test_stopped_while_waiting(self):
+        for rank, said in (0, "waiting for 1 of 2 processes at "), (1, "waiting for process 0 at "):
+            words = self.train_words(*SMALL, run="new")
+            process = self.apart(1, *words, TEPAL_PROCESSES="2", TEPAL_PROCESS=str(rank))[0]
+            line = ""
+            while said not in line:
+                line = process.stdout.readline()
+                self.assertTrue(line, said)
+            process.send_signal(signal.SIGINT)
+            codes, out = self.all_end([process])
+            self.assertEqual(codes, [STOPPED], out)
+            self.assertIn("stopped while waiting for the other processes", out[0])
+            self.no_run()
 
     def test_failures(self):
         codes, out = self.all_end(self.apart(2, *self.train_words(*SMALL, train="nowhere/*.tfrec")))
