@@ -53,12 +53,16 @@ static tp_status read_place(tp__net_place *place, tp_error *err)
 {
   const char *id = is_slice() ? "TPU_WORKER_ID" : "TEPAL_PROCESS", *names = NULL;
   long count = count_named(), rank = number_in(id);
-  const char *address = variable("TEPAL_ADDRESS");
+  const char *address = variable("TEPAL_ADDRESS"), *said = variable("TEPAL_PROCESSES");
+  if (said == NULL)
+    return tp__fail(err, TP_ERR_USAGE,
+                    "environment variable TEPAL_PROCESSES: is not set, but TEPAL_PROCESS is; "
+                    "wanted is how many there are");
   if (count < 1 || count > TP__PROCESSES_MAX)
     return tp__fail(err, TP_ERR_USAGE,
                     "environment variable TEPAL_PROCESSES: \"%s\"; wanted is a number up to %d, or "
                     "\"tpu\" where TPU_WORKER_HOSTNAMES is set",
-                    variable("TEPAL_PROCESSES"), TP__PROCESSES_MAX);
+                    said, TP__PROCESSES_MAX);
   if (rank < 0 || rank >= count)
     return tp__fail(err, TP_ERR_USAGE,
                     "environment variable %s: %s; wanted is the number of this process, 0 to %ld",
@@ -104,9 +108,15 @@ static long count_started(bool here)
   return count < 1 ? 1 : count;
 }
 
+/* TEPAL_PROCESS alone: whoever set it did not mean a run by itself, beside others like it. */
+static bool is_named(void)
+{
+  return variable("TEPAL_PROCESSES") != NULL || variable("TEPAL_PROCESS") != NULL;
+}
+
 long tp__group_started(bool here)
 {
-  if (variable("TEPAL_PROCESSES") == NULL) return count_started(here);
+  if (!is_named()) return count_started(here);
   long count = here ? 1 : count_named();
   return count < 1 ? 2 : count; /* what is wrong is told when it is opened */
 }
@@ -114,7 +124,7 @@ long tp__group_started(bool here)
 tp_status tp__group_open(const tp__group_wait *wait, tp__group **group, tp_error *err)
 {
   *group = NULL;
-  if (variable("TEPAL_PROCESSES") != NULL) return open_named(wait, group, err);
+  if (is_named()) return open_named(wait, group, err);
   long size = count_started(false);
   if (size <= 1) return TP_OK;
   if (size > TP__PROCESSES_MAX)

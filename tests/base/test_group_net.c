@@ -400,9 +400,10 @@ static void test_environment(void **state)
     long started;
     const char *text; /* NULL: alone */
   } cases[] = {
-      {{NULL, "1", "x:1", "1", "a,b"}, 1, NULL},
+      {{NULL, NULL, "x:1", "1", "a,b"}, 1, NULL},
       {{"1", "0", "x:1"}, 1, NULL},
       {{"tpu", NULL, NULL, "0", "localhost"}, 1, NULL},
+      {{NULL, "1"}, 2, "TEPAL_PROCESSES: is not set"},
       {{"many"}, 2, "TEPAL_PROCESSES: \"many\""},
       {{"0"}, 2, "TEPAL_PROCESSES: \"0\""},
       {{"99999", "0", "x:1"}, 99999, "TEPAL_PROCESSES: \"99999\""},

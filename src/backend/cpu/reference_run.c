@@ -135,6 +135,7 @@ static void run_node(tp__program *p, tp__value v, int64_t n)
   const tp__node *node = &p->graph->node[v];
   tp__ref r = {.node = node, .n = n, .batch = n, .out = tp__view_of(&node->shape, n, 0)};
   r.out.data = value_data(p, v);
+  if (!tp__op_is_joint(node->op)) r.n = r.out.n; /* of a shared value there is one */
   for (int i = 0; i < node->n_in; i++) {
     if (node->in[i] == TP__NONE) continue;
     r.in[i] = tp__view_of(&p->graph->node[node->in[i]].shape, n, 0);
