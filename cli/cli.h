@@ -44,6 +44,9 @@ typedef struct cli_flag {
   const char *given;
 } cli_flag;
 
+/* Whether commands of these options have --device and --replicas. */
+bool cli_takes_device(tp_options_kind kind);
+
 /* Reads all words into options (may be NULL, then only common and extra flags exist). Fills error
  * on failure. */
 tp_status cli_read(const cli_words *words, int kind, void *options, cli_flag *extra, size_t n_extra,

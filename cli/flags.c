@@ -107,22 +107,28 @@ static tp_status count_of(struct reader *r, const struct flag *f, const char *al
   return TP_OK;
 }
 
+/* Those that only look at data, or make them, compute on no device. */
+bool cli_takes_device(tp_options_kind kind)
+{
+  return kind != TP_OPTIONS_INSPECT && kind != TP_OPTIONS_PACK && kind != TP_OPTIONS_DRAW;
+}
+
 static tp_status read_common(struct reader *r, const struct flag *f, bool *known, tp_error *error)
 {
   cli_common *c = r->common;
   *known = true;
+  bool device = cli_takes_device((tp_options_kind)r->kind);
   bool is_switch = strcmp(f->name, "help") == 0 || strcmp(f->name, "quiet") == 0;
   if (is_switch && f->value != NULL) return cli_usage(error, "--%s: takes no value", f->name);
   if (strcmp(f->name, "help") == 0) {
     c->help = true;
   } else if (strcmp(f->name, "quiet") == 0) {
     c->quiet = true;
-  } else if (strcmp(f->name, "device") == 0) {
-    tp_status status = value_of(r, f, &c->device, error);
-    if (status != TP_OK) return status;
   } else if (strcmp(f->name, "threads") == 0) {
     return count_of(r, f, "all processors", &c->threads, error);
-  } else if (strcmp(f->name, "replicas") == 0) {
+  } else if (strcmp(f->name, "device") == 0 && device) {
+    return value_of(r, f, &c->device, error);
+  } else if (strcmp(f->name, "replicas") == 0 && device) {
     return count_of(r, f, "all devices", &c->replicas, error);
   } else {
     *known = false;
@@ -157,7 +163,7 @@ static tp_status no_such_flag(const struct reader *r, const struct flag *f, tp_e
 {
   enum { MOST = 128 };
   const char *names[MOST] = {"help", "quiet", "threads", "device", "replicas"};
-  size_t n = 5;
+  size_t n = cli_takes_device((tp_options_kind)r->kind) ? 5 : 3;
   char text[64], other[64];
   tp_option o;
   for (size_t i = 0; i < r->n_extra && n < MOST; i++) names[n++] = r->extra[i].name;

@@ -51,10 +51,11 @@ void cli_print_options(FILE *to, tp_options_kind kind)
 {
   static const tp_option common[] = {
       {"threads", "N", "0", "common", "0: as many as there are processors"},
+      {"quiet", NULL, NULL, "common", "warnings and errors only"},
       {"device", "NAME", "auto", "common", "auto, tpu, gpu, cpu, or a PJRT plugin's path"},
       {"replicas", "N", "0", "common", "devices to use; 0: all"},
-      {"quiet", NULL, NULL, "common", "warnings and errors only"},
   };
+  const size_t n_common = cli_takes_device(kind) ? 4 : 2;
   enum { WIDEST = 100 };
   int width = cli_columns(fileno(to), WIDEST);
   if (width > WIDEST) width = WIDEST;
@@ -67,7 +68,7 @@ void cli_print_options(FILE *to, tp_options_kind kind)
     print_option(to, &o, width);
   }
   fprintf(to, "\ncommon\n");
-  for (size_t i = 0; i < sizeof common / sizeof common[0]; i++) print_option(to, &common[i], width);
+  for (size_t i = 0; i < n_common; i++) print_option(to, &common[i], width);
 }
 
 void cli_print_names(FILE *to, const char *const *names, int columns)

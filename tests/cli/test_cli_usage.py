@@ -98,6 +98,7 @@ COMMANDS = [
     (["pack", "flowers"], ["--out"]),
     (["draw"], ["--out"]),
     (["draw", "flowers"], ["--out"]),
+    (["draw", "--out", "d", "--device", "tpu"], ["--device", "no such flag"]),
     (["draw", "--out", "d", "--species", 33], ["species"]),
     (["draw", "--out", "d", "--size", 100000], ["size"]),
     (["summary"], ["one network"]),
