@@ -86,11 +86,11 @@ int main(int argc, char **argv)
   const char *name = argv[1];
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
     print_help(stdout);
-    return close_output(TP_OK);
+    return (int)close_output(TP_OK);
   }
   if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
     printf("tepal %s\n", tp_version());
-    return close_output(TP_OK);
+    return (int)close_output(TP_OK);
   }
-  return run_command(name, &(cli_words){argc - 2, argv + 2});
+  return (int)run_command(name, &(cli_words){argc - 2, argv + 2});
 }
