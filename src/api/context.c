@@ -106,9 +106,7 @@ tp_status tp__context_group(tp_context *c, tp_error *err)
 {
   if (c->group != NULL || tp__group_started(false) == 1) return TP_OK;
   tp__group_wait wait = {.log = &c->log, .stop = &c->stop};
-  tp_status status = tp__group_open(&wait, &c->group, err);
-  if (status == TP_STOPPED) c->stop = 0; /* the wish is fulfilled: the next job runs */
-  if (status != TP_OK) return status;
+  TP__TRY(tp__group_open(&wait, &c->group, err));
   if (c->backend != NULL) c->backend->free(c->backend); /* it was opened for this process alone */
   c->backend = NULL;
   return TP_OK;

@@ -41,15 +41,21 @@ static tp_status not_there(const char *name, const tp__candidate *c, tp_error *e
 
 /* ---- choosing; *chosen NULL: the CPU ---- */
 
+static tp_status look_for(const tp__device_options *o, bool tpu, bool gpu, tp__candidates *found,
+                          tp_error *err)
+{
+  const tp__search search = {.root = "",
+                             .tpu = tpu,
+                             .gpu = gpu,
+                             .seconds = TP__DEVICE_PATIENCE,
+                             .slice = tp__group_size(o->group) > 1};
+  return tp__candidates_search(&search, found, err);
+}
+
 static tp_status choose_kind(const tp__device_options *o, tp__device_class kind,
                              tp__candidates *found, const tp__candidate **chosen, tp_error *err)
 {
-  tp__search search = {.root = "",
-                       .tpu = kind == TP__CLASS_TPU,
-                       .gpu = kind == TP__CLASS_GPU,
-                       .seconds = TP__DEVICE_PATIENCE,
-                       .slice = tp__group_size(o->group) > 1};
-  TP__TRY(tp__candidates_search(&search, found, err));
+  TP__TRY(look_for(o, kind == TP__CLASS_TPU, kind == TP__CLASS_GPU, found, err));
   *chosen = tp__candidates_usable(found);
   return *chosen != NULL ? TP_OK : not_there(o->name, &found->item[0], err);
 }
@@ -58,12 +64,7 @@ static tp_status choose_kind(const tp__device_options *o, tp__device_class kind,
 static tp_status choose_first(const tp__device_options *o, tp__candidates *found,
                               const tp__candidate **chosen, tp_error *err)
 {
-  tp__search search = {.root = "",
-                       .tpu = true,
-                       .gpu = true,
-                       .seconds = TP__DEVICE_PATIENCE,
-                       .slice = tp__group_size(o->group) > 1};
-  TP__TRY(tp__candidates_search(&search, found, err));
+  TP__TRY(look_for(o, true, true, found, err));
   for (size_t i = 0; i < found->count; i++) {
     const tp__candidate *c = &found->item[i];
     if (c->reason == NULL) {

@@ -70,9 +70,9 @@ static tp_status fit(tp_context *c, const tp_train_options *o, bool resume, tp_t
 {
   tp_error own;
   if (error == NULL) error = &own; /* log.txt tells how it ended */
-  TP__TRY(tp__context_group(c, error));
-  bool check = !resume && !o->dry_run && tp__group_rank(c->group) == 0;
-  tp_status status = check ? tp__run_folder_check(o, error) : TP_OK;
+  tp_status status = tp__context_group(c, error);
+  if (status == TP_OK && !resume && !o->dry_run && tp__group_rank(c->group) == 0)
+    status = tp__run_folder_check(o, error);
   if (status == TP_OK) status = fit_here(c, o, resume, result, error);
   status = tp__group_end(c->group, status, error);
   if (status == TP_STOPPED) c->stop = 0; /* the wish is fulfilled: the next job runs */

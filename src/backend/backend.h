@@ -61,7 +61,7 @@ typedef struct tp__program_info {
   double flops_per_example;  /* multiply-adds x 2, without element-wise work */
   uint64_t activation_bytes; /* memory planned for values, all threads */
   uint64_t weight_bytes;     /* packed copies of weights and partial sums */
-  int chunk;                 /* examples that one thread takes together */
+  int chunk;                 /* the most examples that one thread takes together */
   int parts;                 /* that a run is taken in (accumulate), 1 or more */
 } tp__program_info;
 

@@ -157,10 +157,10 @@ tp_status tp__phase_learner(const tp_train_options *o, bool fine_tune, tp__learn
       .head_factor = fine_tune ? (float)o->fine_tune_head_factor : 1,
       .label_smoothing = (float)o->label_smoothing,
       .mixes = o->mixup > 0 || o->cutmix > 0,
-      .bf16 = strcmp(o->precision, "bf16") == 0,
       .local_statistics = !o->sync_batch_norm,
       .steps = o->steps_per_execution,
   };
+  TP__TRY(tp__precision_parse(o->precision, &learner->bf16, err));
   TP__TRY(tp__optimizer_make(o, &learner->optimizer, err));
   return tp__accumulate_parse(o->accumulate, &learner->accumulate, err);
 }

@@ -229,4 +229,16 @@ static inline void expect_same_outputs(const rig *a, const rig *b, const char *w
       fail_msg("%s: the bits of output %s differ", what, a->graph->output[o].name);
 }
 
+/* The examples of whole's run again, in runs of each of those sizes: the same bits. */
+static inline void expect_same_in_parts(rig *parts, const rig *whole, const int64_t *size,
+                                        size_t sizes, const char *what)
+{
+  for (size_t s = 0; s < sizes; s++) {
+    memset(parts->output[0], 0xff, parts->elements[0] * sizeof(float));
+    for (int64_t from = 0; from < parts->n; from += size[s])
+      rig_run_part(parts, from, from + size[s] <= parts->n ? size[s] : parts->n - from);
+    expect_same_outputs(parts, whole, what);
+  }
+}
+
 #endif

@@ -134,6 +134,17 @@ class ProcessTest(CliTest):
         self.assertFalse([pid for pid in pids if os.path.exists(f"/proc/{pid}/exe")], out)
         return process.returncode, out
 
+    def one_is_killed(self, count):
+        """mpirun sees it and ends the others; two go on."""
+        process = self.begin(count, "new")
+        pids = children(process.pid)
+        self.assertEqual(len(pids), count)
+        os.kill(pids[1], signal.SIGKILL)
+        code, out = self.ends(process, pids)
+        self.assertNotIn(code, (DONE, STOPPED), out)
+        self.assertIn("Killed", out)  # mpirun's own words
+        self.goes_on(2)
+
     def goes_on(self, count):
         """The checkpoint is whole: so many processes take it up, and stop when asked to."""
         self.no_rubbish("new")

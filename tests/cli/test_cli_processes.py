@@ -120,14 +120,7 @@ class Processes(ProcessTest):
         self.same("whole", "cut")
 
     def test_one_is_killed(self):
-        process = self.begin(3, "new")
-        pids = children(process.pid)
-        self.assertEqual(len(pids), 3)
-        os.kill(pids[1], signal.SIGKILL)
-        code, out = self.ends(process, pids)
-        self.assertNotIn(code, (DONE, STOPPED), out)
-        self.assertIn("Killed", out)  # mpirun's own words
-        self.goes_on(2)
+        self.one_is_killed(3)
 
     def test_one_is_frozen(self):
         """mpirun does not see it; the others do."""

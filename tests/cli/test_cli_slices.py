@@ -75,14 +75,7 @@ class Slices(ProcessTest):
     # ---- ends, and going on ----
 
     def test_one_is_killed(self):
-        process = self.begin(2, "new")
-        pids = children(process.pid)
-        self.assertEqual(len(pids), 2)
-        os.kill(pids[1], signal.SIGKILL)
-        code, out = self.ends(process, pids)
-        self.assertNotIn(code, (DONE, STOPPED), out)
-        self.assertIn("Killed", out)  # mpirun's own words
-        self.goes_on(2)
+        self.one_is_killed(2)
 
     def test_one_is_frozen(self):
         self.environment = dict(self.environment, TEPAL_PROCESS_TIMEOUT="5", TEPAL_SLICE_PATIENCE="8")

@@ -156,12 +156,8 @@ static void all_strips(tile_job t, long k, long n, const float *dc, long ldc, fl
 
 #ifdef TP__PAIRS
 
-enum {
-  ROWS = 96,
-  COLUMNS = 256,
-  PITCH = COLUMNS + TP__V
-}; /* pairs of rows; words of a row of A,
-         not in step with the cache's sets */
+/* Pairs of rows; words of a row of A, at a pitch that is not in step with the cache's sets. */
+enum { ROWS = 96, COLUMNS = 256, PITCH = COLUMNS + TP__V };
 
 void TP__FN(gemm_kernel_grad)(long m, long k, long n, const float *a, long lda, const float *dc,
                               long ldc, float *db)

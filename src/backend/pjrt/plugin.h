@@ -50,8 +50,6 @@ typedef struct tp__search {
  * of each wanted class. Only an own fault is an error. */
 tp_status tp__candidates_search(const tp__search *search, tp__candidates *found,
                                 tp_error *err) TP_CHECKED;
-/* On this machine, both classes. */
-tp_status tp__candidates_find(double seconds, tp__candidates *found, tp_error *err) TP_CHECKED;
 /* The one at a path, of any kind. */
 tp_status tp__candidates_probe(const char *path, double seconds, bool slice, tp__candidates *found,
                                tp_error *err) TP_CHECKED;

@@ -120,12 +120,6 @@ tp_status tp__candidates_search(const tp__search *search, tp__candidates *found,
   return status;
 }
 
-tp_status tp__candidates_find(double seconds, tp__candidates *found, tp_error *err)
-{
-  const tp__search here = {.root = "", .tpu = true, .gpu = true, .seconds = seconds};
-  return tp__candidates_search(&here, found, err);
-}
-
 tp_status tp__candidates_probe(const char *path, double seconds, bool slice, tp__candidates *found,
                                tp_error *err)
 {
